@@ -11,6 +11,8 @@ SOURCES := $(shell find rust/core/src rust/lab/src rust/view/src rust/binding/sr
 PARALLEL := -n logical --maxprocesses 8 --dist worksteal
 # The tests of `make dev`, with options of pytest; without any, those of the changed files.
 TESTS :=
+# The crates with tests. They are compiled together, for else their dependencies would differ.
+TESTED := -p bytepair -p bytepair-lab -p bytepair-view -p bytepair-capi
 # What is fuzzed, and for how long.
 TARGET := encode
 SECONDS := 600
@@ -30,6 +32,8 @@ NEWEST := 3.14 3.14t 3.15
 # The library for C: where `make capi` puts it, and the profile of cargo that it is built with.
 CAPI := target/capi
 CAPI_PROFILE := release
+# With the profile of the tests, it is built of what these have compiled.
+CAPI_CRATES = $(if $(filter test,$(CAPI_PROFILE)),$(TESTED) --lib --tests,-p bytepair-capi)
 # Versions with the same numbers here are compatible; the shared library is named by them.
 SERIES := $(shell echo $(VERSION) | sed -E 's/^(0\.[0-9]+|[1-9][0-9]*).*/\1/')
 # The folder of a profile's artefacts.
@@ -43,8 +47,8 @@ INSTALLED := target/installed/$(SCRIPTS)
 TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/cross"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev run test test-python test-rust test-bare test-lowest docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
-	spelling format check docs docs-cli site-test lessons bench fuzz campaign clean capi header licences source sdist wheel wheels wheel-installed smoke sdist-test \
+.PHONY: help setup dev run test test-python test-quick test-rust test-features test-bare test-lowest docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
+	spelling format check check-all docs docs-cli site-test lessons bench fuzz campaign clean capi header licences source sdist wheel wheels wheel-installed smoke sdist-test \
 	windows-wheels rust-targets cross test-cross test-wasm wasm workflows deny advisories container release-notes released publish-crate
 
 help: ## list the targets
@@ -78,10 +82,16 @@ run: .venv/built ## the main job: train on the sample text, save, show
 
 test: test-rust test-python ## all tests
 
+# One command, so that what the crates share is compiled once.
 test-rust: ## the tests of the Rust crates, with their doc examples, and whether bytepair.h is up to date
-	cargo test --locked --quiet -p bytepair -p bytepair-lab -p bytepair-view
+	cargo test --locked --quiet $(TESTED)
+
+test-features: ## the doc examples of the crate without its features, and the library for C with those it is released with
 	cargo test --locked --quiet -p bytepair --no-default-features --doc
-	cargo test --locked --quiet -p bytepair-capi
+	cargo check --locked --quiet -p bytepair-capi
+
+test-quick: setup ## the tests of the Python package without the slow ones
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
 test-python: setup ## the tests of the Python package, with the examples of its documentation
 	$(BIN)/python -m pytest $(PARALLEL)
@@ -157,7 +167,7 @@ docs: setup ## build the documentation as a site, in site/, with the playground;
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 capi: ## the library for C and C++, in target/capi: headers, a static and a shared library, pkg-config, CMake
-	cargo build --locked --quiet --profile $(CAPI_PROFILE) -p bytepair-capi
+	cargo build --locked --quiet --profile $(CAPI_PROFILE) $(CAPI_CRATES)
 	mkdir -p $(CAPI)/include $(CAPI)/lib/pkgconfig $(CAPI)/lib/cmake/bytepair
 	cp rust/capi/include/bytepair.h rust/capi/include/bytepair.hpp $(CAPI)/include
 	cp $(CAPI_BUILT)/libbytepair.a $(CAPI)/lib
@@ -187,7 +197,9 @@ bench: setup ## compare with the peers that are installed; see benchmarks/README
 	$(BIN)/python benchmarks/encode.py
 	$(BIN)/python benchmarks/load.py
 
-check: lint test ## what CI runs
+check: lint test-rust test-quick ## before a commit: the linters, and the tests that take minutes
+
+check-all: lint test test-features test-bare test-lowest ## all linters and tests, as at night
 
 licences: setup ## write the licences of what is linked into a wheel
 	$(BIN)/python tests/test_licences.py > rust/core/THIRD-PARTY-LICENSES.txt

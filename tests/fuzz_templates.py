@@ -19,7 +19,7 @@ from typing import Any
 
 import bytepair
 from bytepair import chat
-from bytepair.chat.sandbox import NO_MARKS, render
+from bytepair.chat.sandbox import START, STOP, render
 from bytepair.errors import ConversationError
 
 NAMES = ["<|bos|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<|end|>"]
@@ -149,7 +149,7 @@ def difference(seed: int, done: Counter[str]) -> str:
     if structures[0] != structures[1]:
         return f"{source!r}: {name!r} in a text changes {structures[0]} to {structures[1]}"
     variables = {**plain, "bos_token": "<|bos|>", "add_generation_prompt": False}
-    string = render(source, "fuzz", variables).translate(NO_MARKS)
+    string = render(source, "fuzz", variables).translate({ord(START): None, ord(STOP): None})
     whole = TOK.decode(results[0])
     if whole != string:
         return f"{source!r}: {whole!r} is not {string!r}"

@@ -14,7 +14,7 @@ from bytepair import chat
 from bytepair.chat import encode_segments
 from bytepair.compat import export_losses
 from bytepair.errors import ArgumentError, LossError, SpecialTokenError
-from bytepair.properties.rules import ordinary
+from bytepair.properties.tokens import ordinary
 
 hf = pytest.importorskip("tokenizers")
 

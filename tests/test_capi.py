@@ -33,6 +33,7 @@ IS_MEMBER = '"rust/capi"' in (ROOT / "Cargo.toml").read_text("utf-8")
 
 # Building the library takes a minute or two if nothing of it is built yet.
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.timeout(1200),
     pytest.mark.skipif(platform.system() == "Windows", reason="the Makefile is for Unix"),
     pytest.mark.skipif(not IS_MEMBER, reason="the workspace of a source archive has no rust/capi"),

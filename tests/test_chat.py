@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair import chat
 from bytepair.chat import ChatOptions
-from bytepair.chat.segments import role_of, role_or_none
+from bytepair.chat.rows import role_of
 from bytepair.errors import ConversationError, CorpusError, SpecialTokenError
 
 SPECIAL = bytepair.NANOCHAT_SPECIAL_TOKENS
@@ -758,9 +758,7 @@ def test_a_role_is_read_in_one_way() -> None:
 
         get = {"role": "user"}.get
 
-    assert role_or_none(UserDict({"role": "user"})) == role_of(0, UserDict(role="user")) == "user"
-    assert role_or_none({"role": 3}) == 3
-    for message in (Odd(), "user", None):
-        assert role_or_none(message) is None
+    assert role_of(0, UserDict({"role": "user"})) == role_of(0, {"role": "user"}) == "user"
+    for message in (Odd(), "user", None, {"role": 3}):
         with pytest.raises(ConversationError, match="message 4 must be a mapping"):
             role_of(4, message)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import bytepair
-from bytepair.chat import CHATML, ChatOptions, RenderStatistics
+from bytepair.chat import CHATML, QWEN3, ChatOptions, RenderStatistics
 from bytepair.errors import ArgumentError, ConversationError, SkippedWarning
 from bytepair.shards import ConversationBatches, ConversationOptions
 
@@ -181,6 +181,22 @@ def test_arrow_files(tmp_path: Path, form: str) -> None:
         TOK.render_batch(tmp_path / "data.arrow")
 
 
+def test_rows_of_kto_keep_their_labels() -> None:
+    rows: Any = [{"prompt": "hi", "completion": text, "label": text == "yo"} for text in
+                 ("yo", "it", "yo")]  # fmt: skip
+    rows[1:1] = [{"prompt": "hi", "completion": "yo"}, {**rows[0], "label": 1}]
+    options = ChatOptions(rows="kto", errors="skip")
+    with pytest.warns(SkippedWarning, match='conversation 1: .*"label".*conversation 2: .*"label"'):
+        batch = TOK.render_batch(rows, options=options)
+    assert batch.good is not None
+    assert batch.good.tolist() == [True, False, True]
+    assert batch.to_arrow()["label"].to_pylist() == [True, False, True]
+    same = TOK.render_batch([rows[0]], options=ChatOptions(rows="completion"))
+    assert batch[0][0].tolist() == same[0][0].tolist()
+    with pytest.raises(ArgumentError, match="row of its own"):
+        TOK.render_batch(rows, options=options, pack_to=64)
+
+
 # ---------------------------------------------------------------------------- cutting and packing
 
 
@@ -249,3 +265,70 @@ def test_position_ids_and_lengths_tell_conversations_apart() -> None:
     assert table["position_ids"].to_pylist() == positions.tolist()
     assert TOK.render_batch(talks).position_ids is None
     assert TOK.render_batch(talks).lengths is None
+
+
+# ---------------------------------------------------------------------------- more shapes
+
+
+def test_the_developer_is_the_system_where_a_template_knows_no_other() -> None:
+    def ids(role: str, template: Any) -> list[int]:
+        talk = [{"role": role, "content": "it is"}, *TALK]
+        return CHAT.render_conversation(talk, template=template).ids
+
+    assert ids("developer", CHATML) == ids("system", CHATML)
+    assert ids("developer", QWEN3) == ids("system", QWEN3)
+    with pytest.raises(ConversationError, match="message 1 is from 'developer'"):
+        CHAT.render_conversation(
+            [ASK, {"role": "developer", "content": "it"}, SAY], template=CHATML
+        )
+
+
+def test_a_call_without_arguments() -> None:
+    def ids(arguments: Any) -> list[int]:
+        call = {"type": "function", "function": {"name": "now", "arguments": arguments}}
+        said = {"role": "assistant", "content": None, "tool_calls": [call]}
+        result = {"role": "tool", "content": "3"}
+        return CHAT.render_conversation([ASK, said, result, SAY], template=QWEN3).ids
+
+    assert ids("") == ids("{}") == ids({})
+
+
+def test_functions_are_tools() -> None:
+    utils = pytest.importorskip("transformers.utils")
+
+    def weather(city: str, days: int = 1) -> str:
+        """
+        Look up the weather.
+
+        Args:
+            city: The name of the city.
+            days: How many days.
+        """
+        return f"{city} {days}"
+
+    def ids(tool: Any) -> list[int]:
+        row = {"messages": TALK, "tools": [tool]}
+        return CHAT.render_conversation(row, template=QWEN3).ids
+
+    assert ids(weather) == ids(utils.get_json_schema(weather))
+    with pytest.raises(ConversationError, match="the tool <lambda> has no JSON schema"):
+        ids(lambda city: city)
+
+
+def test_a_prompt_goes_on_from_an_unfinished_message() -> None:
+    begun = [
+        *turns(2),
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "yo it"},
+    ]
+    prompt = TOK.render_for_completion(begun, continue_final_message=True)
+    whole = TOK.render_conversation(begun).ids
+    assert prompt == whole[: len(prompt)]
+    assert TOK.decode(prompt).endswith("<|assistant_start|>yo it")
+    short = TOK.render_for_completion(
+        begun, continue_final_message=True, max_tokens=len(prompt) - 1, drop="oldest"
+    )
+    assert TOK.decode(short).endswith("<|assistant_start|>yo it")
+    assert len(short) < len(prompt)
+    with pytest.raises(ConversationError, match="the last message must be from 'assistant'"):
+        TOK.render_for_completion([ASK], continue_final_message=True)

@@ -333,7 +333,7 @@ def test_tools_may_be_json_in_a_string() -> None:
         assert TOK.render_conversation({**bare, "tools": ""}, template=template) == (
             TOK.render_conversation(bare, template=template)
         )
-        with pytest.raises(ConversationError, match="tools is a string, but not JSON"):
+        with pytest.raises(ConversationError, match="tools must be JSON: "):
             TOK.render_conversation({**talk, "tools": "find"}, template=template)
 
 
@@ -610,7 +610,7 @@ def test_a_format_is_never_guessed(kind: str) -> None:
     [
         ("sharegpt", {"messages": TALK}, 'must have a list under "conversations"'),
         ("sharegpt", {"conversations": [{"from": "cat", "value": "x"}]}, "turn 0 must have"),
-        ("sharegpt", {"conversations": [{"from": "function_call", "value": "x"}]}, "not JSON"),
+        ("sharegpt", {"conversations": [{"from": "function_call", "value": "x"}]}, "must be JSON"),
         ("sharegpt", TALK, 'must have a list under "conversations"'),
         ("alpaca", {"output": "x"}, 'must have a string under "instruction"'),
         ("alpaca", {"instruction": 3}, "instruction must be a string, not int"),

@@ -247,7 +247,7 @@ def test_arguments_may_be_json_in_a_text() -> None:
         (
             chat.CHATML,
             [user("x"), assistant("", tool_calls=[{"name": "f", "arguments": "{"}])],
-            "of tool call 0 of message 1 are not JSON",
+            "of tool call 0 of message 1 must be JSON: ",
         ),
         (chat.CHATML, [user("x"), assistant(3, tool_calls=[call()])], "must be a string, not int"),  # type: ignore[arg-type]
         (chat.CHATML, {"messages": [user("x")], "builtin_tools": ["a"]}, "builtin_tools must be"),

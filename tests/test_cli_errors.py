@@ -155,6 +155,7 @@ def test_whatever_a_command_raises_is_one_line(
         "train": [], "download": [], "plan": [],
         "count": ["a.txt"], "shard": ["a.txt", "-o", "out"], "convert": ["tokenizer", "x"],
         "verify": ["tokenizer"], "compare": ["one", "two"], "prune": ["tokenizer", "-o", "out"],
+        "extend": ["tokenizer", "a.txt", "--extra", "3", "-o", "out"],
         "mixture": ["tokenizer", "a=a.txt"], "render": ["a.jsonl"],
     }.get(name, [])  # fmt: skip
     error = error_of(capsys, monkeypatch, name, *words, code=2 if name == "compare" else 1)
@@ -180,7 +181,7 @@ TRAIN: Final = click.Command(
     "train",
     params=[
         click.Option(["--errors"], type=click.Choice(["strict", "replace"])),
-        click.Option(["--vocab-size"]), click.Option(["--special-token"]),
+        click.Option(["--vocab-size"]), click.Option(["--special-token", "special_tokens"]),
         click.Option(["--progress/--no-progress"]),
     ],
 )  # fmt: skip

@@ -20,7 +20,7 @@ from bytepair.corpus import read as reader
 from bytepair.corpus.column import strings
 from bytepair.corpus.names import Paths
 from bytepair.corpus.source import Reading, resolve
-from bytepair.errors import CorpusError
+from bytepair.errors import ArgumentError, CorpusError
 from texts import hard_text
 
 TEXTS = ["one", "", "zwei é", "三\n三", "4" * 100]
@@ -223,7 +223,7 @@ def test_a_column_that_is_not_utf8(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [0, -1])
 def test_a_limit_below_one_is_an_error(name: str, value: int) -> None:
     limits: dict[str, Any] = {name: value}
-    with pytest.raises(CorpusError, match=f"{name} is {value}; pass at least 1"):
+    with pytest.raises(ArgumentError, match=f"{name} is {value}; it must be an integer of at"):
         Reading(**limits)
 
 

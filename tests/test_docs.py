@@ -43,7 +43,7 @@ PAGES = [
 ]
 #: The pages of docs/cli, and which commands are on each.
 CLI_PAGES = {
-    "train": ("Train and count", "train", "count", "mixture", "prune"),
+    "train": ("Train and count", "train", "count", "mixture", "prune", "extend"),
     "encode": ("Encode, decode, render", "encode", "decode", "render"),
     "look": ("Look and compare", "inspect", "evaluate", "compare", "explore", "verify"),
     "corpora": ("Corpora and shards", "download", "shard", "plan"),
@@ -267,6 +267,16 @@ def test_transcripts_of_the_readme_are_real(tmp_path: Path) -> None:
             assert VARIES.sub("…", out) == VARIES.sub("…", shown), words
 
 
+def test_the_tests_that_prove_a_promise_are_there() -> None:
+    page = (ROOT / "docs/proof.md").read_text("utf-8")
+    files = set(re.findall(r"`(?:tests/)?((?:test|fuzz)_\w+\.py)`", page))
+    assert len(files) > 30
+    assert not {name for name in files if not (ROOT / "tests" / name).is_file()}
+    assert all((ROOT / name).is_file() for name in re.findall(r"`(rust/\S+\.rs)`", page))
+    tests = "".join(file.read_text("utf-8") for file in (ROOT / "tests").glob("test_*.py"))
+    assert all(f"def {name}(" in tests for name in re.findall(r"`(test_\w+)`", page))
+
+
 def test_the_table_of_the_readme_has_the_figures_of_the_page() -> None:
     def figures(page: str) -> set[tuple[str, ...]]:
         text = (ROOT / page).read_text("utf-8").partition("table: begin")[2]
@@ -336,7 +346,7 @@ def help_of(name: str) -> str:
     run = subprocess.run(
         [sys.executable, "-m", "bytepair", *name.split(), "--help"],
         env={
-            "COLUMNS": "96", "NO_COLOR": "1", "TERM": "dumb", "LANG": "C.UTF-8",
+            "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "LANG": "C.UTF-8",
             "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         },
         capture_output=True, check=True,

@@ -200,6 +200,55 @@ def test_unreachable_tokens_under_the_rule_of_merges() -> None:
     assert evaluate.unreachable(tok) == slow == [258]
 
 
+def test_reports_print_as_few_lines(trained: bytepair.Tokenizer) -> None:
+    corpus = evaluate.documents(bytepair.sample.paths()[:2])
+    reports = (
+        evaluate.use(trained, corpus), evaluate.inspect(trained),
+        evaluate.measure(trained, against=[]), evaluate.sweep(trained, corpus, width=8),
+    )  # fmt: skip
+    for report in reports:
+        lines = repr(report).splitlines()
+        assert lines[0] == type(report).__name__
+        assert len(lines) <= 40
+        assert max(map(len, lines)) <= 110
+
+
+def test_split_tokens_do_not_encode_to_themselves() -> None:
+    ranks = {bytes([b]): b for b in range(256)}
+    for token in (b"12", b"ab", b"xyz", " ก".encode(), b"a1"):
+        ranks[token] = len(ranks)
+    tok = bytepair.Tokenizer.from_ranks(ranks, pattern="qwen2")
+    slow = []
+    for token, id in ranks.items():
+        try:
+            own = tok.encode(token.decode()) == [id]
+        except UnicodeDecodeError:
+            continue
+        if not own and id not in evaluate.unreachable(tok):
+            slow.append(id)
+    assert evaluate.split_tokens(tok) == slow == [ranks[b"12"], ranks[b"a1"]]
+    assert evaluate.inspect(tok).split == slow
+
+
+def test_qwen_has_tokens_that_its_pattern_splits(shared: Path) -> None:
+    tok = bytepair.load(shared / "vocabularies/qwen3.tiktoken", pattern="qwen2")
+    assert len(evaluate.split_tokens(tok)) + len(evaluate.unreachable(tok)) == 1673
+
+
+def test_glitch_candidates_are_near_what_is_never_trained(
+    trained: bytepair.Tokenizer,
+) -> None:
+    rng = np.random.default_rng(1)
+    embeddings = rng.normal(size=(trained.vocab_size + 3, 8)) + 3
+    never = [0xC0, 0xC1, *range(0xF5, 0x100)]
+    weak = [ord("q"), ord("z"), 270]
+    embeddings[never] = rng.normal(size=(len(never), 8)) / 100
+    embeddings[weak] = rng.normal(size=(3, 8)) / 10
+    assert sorted(evaluate.glitch_candidates(trained, embeddings, limit=3)) == sorted(weak)
+    with pytest.raises(bytepair.errors.ArgumentError, match="shape"):
+        evaluate.glitch_candidates(trained, embeddings[:20])
+
+
 def test_every_token_that_training_makes_is_reachable(trained: bytepair.Tokenizer) -> None:
     assert evaluate.unreachable(trained) == []
 

@@ -25,6 +25,7 @@ from test_every_write import COMMANDS, folder, is_random
 __all__ = ["folder"]
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and LD_PRELOAD"),
     pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler"),
 ]

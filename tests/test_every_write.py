@@ -18,9 +18,12 @@ import pytest
 
 import bytepair
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or shutil.which("strace") is None, reason="needs strace"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        sys.platform != "linux" or shutil.which("strace") is None, reason="needs strace"
+    ),
+]
 
 TALK: Final = (
     '{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]}\n'
@@ -41,6 +44,7 @@ COMMANDS: Final[dict[str, list[str]]] = {
     ],
     "explore": ["explore", "tok.bytepair", "--export", "out.html"],
     "render": ["render", "talk.jsonl", "-t", "tok.bytepair", "-o", "out.parquet"],
+    "extend": ["extend", "tok.bytepair", "text.txt", "--extra", "3", "-o", "out"],
     "prune": ["prune", "tok.bytepair", "--vocab-size", "300", "-o", "out", "--ids", "ids.npy"],
     "convert huggingface": [*CONVERT, "out", "--format", "huggingface"],
     "convert tiktoken": [*CONVERT, "out.tiktoken", "--format", "tiktoken", "--lossy"],

@@ -26,7 +26,7 @@ from bytepair import _core
 from bytepair._core import to_characters
 from bytepair.errors import LossError, UnsupportedError
 from bytepair.formats.gguf import llamacpp
-from bytepair.properties.rules import splitter
+from bytepair.properties.tokens import splitter
 from formats import small
 from fuzz_encode import text
 from pieces import META

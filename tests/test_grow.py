@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,6 +15,7 @@ import memory
 from bytepair.errors import CorpusError, CountsError, VocabularyError
 from bytepair.evaluate import compression_curve
 from bytepair.training.options import Ties
+from commands import run
 
 ALL_TIES: tuple[Ties, ...] = get_args(Ties)
 
@@ -195,3 +197,38 @@ def test_memory_follows_what_is_learnt() -> None:
     """
     (grown,) = memory.run(program)
     assert float(grown) < 8
+
+
+def test_the_command_extends_as_python_does(tmp_path: Path) -> None:
+    tok = bytepair.train(["hello hello"], 269)
+    tok.save(tmp_path / "tok")
+    (tmp_path / "new.txt").write_text("hello world, world")
+    said = run("extend", "tok", "new.txt", "--extra", "4", "-o", "larger", cwd=tmp_path).stdout
+    assert "273 ids, 4 more" in said
+    larger = bytepair.load(tmp_path / "larger")
+    assert larger == bytepair.extend(tok, ["hello world, world"], 4)
+    run("extend", "tok", "new.txt", "--extra", "4", "-o", "larger", cwd=tmp_path, code=1)
+
+
+def test_a_rank_file_takes_the_special_tokens_beside_it(tmp_path: Path) -> None:
+    tok = bytepair.train(["hello hello"], 269)
+    tok.export(tmp_path / "qwen.tiktoken", lossy=True)
+    plain = bytepair.load(tmp_path / "qwen.tiktoken", pattern="nanochat")
+    assert plain.special_tokens == {}
+    added = {str(id): {"content": name, "special": True} for name, id in tok.special_tokens.items()}
+    config = tmp_path / "tokenizer_config.json"
+    config.write_text(json.dumps({"added_tokens_decoder": added}))
+    beside = bytepair.load(tmp_path / "qwen.tiktoken", pattern="nanochat")
+    assert beside.special_tokens == tok.special_tokens
+    words = ["qwen.tiktoken", "out.bytepair", "--pattern", "nanochat"]
+    for special in ("{}", "elsewhere.json", "names.json"):
+        if special == "elsewhere.json":
+            config.rename(tmp_path / special)
+        (tmp_path / "names.json").write_text(json.dumps(tok.special_tokens))
+        run("convert", *words, "--special-tokens", special, "--force", cwd=tmp_path)
+        made = bytepair.load(tmp_path / "out.bytepair")
+        assert made.special_tokens == ({} if special == "{}" else tok.special_tokens)
+    for wrong in ("[]", '{"added_tokens_decoder": 3}', '{"added_tokens_decoder": {"x": {}}}'):
+        config.write_text(wrong)
+        with pytest.raises(bytepair.errors.FormatError, match=r"tokenizer_config\.json"):
+            bytepair.load(tmp_path / "qwen.tiktoken", pattern="nanochat")

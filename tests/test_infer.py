@@ -99,9 +99,9 @@ def test_rivals_are_those_of_a_recount(texts: list[dict[bytes, int]], data: st.D
 def test_invalid_arguments(samples: dict[str, bytepair.Counts]) -> None:
     pytest.importorskip("scipy")
     tok = bytepair.train(samples["en"], 300)
-    with pytest.raises(ArgumentError, match="merges is 0; pass at least 1"):
+    with pytest.raises(ArgumentError, match="merges is 0; it must be an integer of at least 1"):
         bytepair.infer_mixture(tok, samples, merges=0)
-    with pytest.raises(ArgumentError, match="rounds is 0; pass at least 1"):
+    with pytest.raises(ArgumentError, match="rounds is 0; it must be an integer of at least 1"):
         bytepair.infer_mixture(tok, samples, rounds=0)
     with pytest.raises(ArgumentError, match="needs groups"):
         bytepair.infer_mixture(tok, ["a text"])  # type: ignore[arg-type]

@@ -289,6 +289,7 @@ def shown(cell: Cell) -> list[Any]:
     return outputs
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)  # those in Rust compile
 @pytest.mark.filterwarnings("ignore")  # those of the libraries that run notebooks
 @every

@@ -481,7 +481,7 @@ def test_the_generation_config_of_a_folder_is_kept(tmp_path: Path) -> None:
     assert values["tokenizer.ggml.eom_token_id"] == 262
     assert any("generation stops" in lost for lost in export_losses(tok, "tiktoken"))
     assert "stop_tokens" in tok.notes
-    assert metadata.stated_stops(tok.replace(roles={"eos": "<turn>"})) == []
+    assert not metadata.of(tok.replace(roles={"eos": "<turn>"})).stops
 
 
 def test_a_folder_without_eos_takes_it_from_the_generation_config(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def kinds(texts: list[str]) -> Counter[str]:
 def test_a_sample_is_spread_over_all_files(corpus: Path) -> None:
     whole = sample(corpus)
     assert whole.is_whole
-    drawn = sample(corpus, max_chars=300_000)
+    drawn = sample(corpus, bytepair.Reading(max_chars=300_000))
     assert not drawn.is_whole
     assert 200_000 < drawn.chars <= 300_000
     assert drawn.files == 3
@@ -55,14 +55,14 @@ def test_a_sample_is_spread_over_all_files(corpus: Path) -> None:
     for kind, chars in shares.items():
         assert chars / drawn.chars == pytest.approx(expected[kind] / whole.chars, abs=0.2), shares
     assert len(shares) == 3
-    assert sample(corpus, max_chars=300_000) == drawn
-    assert sample(corpus, max_chars=300_000, seed=1) != drawn
-    assert sample(corpus, max_chars=whole.chars).texts == whole.texts
+    assert sample(corpus, bytepair.Reading(max_chars=300_000)) == drawn
+    assert sample(corpus, bytepair.Reading(max_chars=300_000), seed=1) != drawn
+    assert sample(corpus, bytepair.Reading(max_chars=whole.chars)).texts == whole.texts
 
 
 def test_a_large_corpus_is_read_in_part(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bytepair.corpus.sampling.READ_BYTES", 1000)
-    drawn = sample(corpus, max_chars=30_000)
+    drawn = sample(corpus, bytepair.Reading(max_chars=30_000))
     assert not drawn.is_whole
     assert len(kinds(drawn.texts)) == 3
 

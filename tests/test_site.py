@@ -155,7 +155,7 @@ def test_the_search_finds_what_people_look_for(browser: Any, address: str) -> No
         if page not in pages[:FIRST]:
             lost[query] = pages[:FIRST]
     sheet.close()
-    assert lost == {}
+    assert not lost, lost
 
 
 def searched(sheet: Any, query: str, address: str) -> list[str]:

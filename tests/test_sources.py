@@ -200,6 +200,7 @@ WITH_A_TOKENIZER = {
     "verify": "gpt2", "plan": "--params 1M -t gpt2", "shard": "a.txt -t gpt2 -o shards",
     "evaluate": "gpt2 --against none",
     "convert": "gpt2 gpt2.tiktoken --lossy", "compare": "gpt2 gpt2 a.txt",
+    "extend": "gpt2 a.txt --extra 5 -o larger",
     "prune": "gpt2 --vocab-size 1000 -o pruned", "mixture": "gpt2 a=a.txt --merges 9",
 }  # fmt: skip
 #: The others; `render` needs the special tokens of a chat template, which gpt2 has not.

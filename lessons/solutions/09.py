@@ -125,6 +125,31 @@ impl Tokenizer {
         Self { pattern: String::new(), regex: None, merges: HashMap::new(), vocabulary: bytes() }
     }
 
+    /// A tokenizer with these merges, in the order in which they were learned.
+    #[staticmethod]
+    fn from_merges(pattern: &str, merges: Vec<Pair>) -> PyResult<Self> {
+        let regex = Regex::new(pattern).map_err(pattern_error)?;
+        let mut made = Self { pattern: pattern.to_string(), regex: Some(regex), ..Self::new() };
+        for (left, right) in merges {
+            let [first, second] = [left, right].map(|id| made.vocabulary.get(id as usize));
+            let (Some(first), Some(second)) = (first, second) else {
+                let message = format!("merge ({left}, {right}) has an id that does not exist yet");
+                return Err(PyValueError::new_err(message));
+            };
+            let token = [&first[..], second].concat();
+            made.merges.insert((left, right), made.vocabulary.len() as u32);
+            made.vocabulary.push(token);
+        }
+        Ok(made)
+    }
+
+    /// The merged pairs, in the order in which they were learned.
+    fn merges(&self) -> Vec<Pair> {
+        let mut learned: Vec<_> = self.merges.iter().map(|(&pair, &new)| (new, pair)).collect();
+        learned.sort();
+        learned.into_iter().map(|(_, pair)| pair).collect()
+    }
+
     /// Trains on texts, `buffer_size` of them at a time.
     #[pyo3(signature = (iterator, vocab_size, buffer_size = 8192, pattern = None))]
     fn train_from_iterator(
@@ -150,15 +175,7 @@ impl Tokenizer {
             .map(|(text, times)| Word { ids: text.bytes().map(u32::from).collect(), times })
             .collect();
         let learned = py.detach(|| train(&mut words, vocab_size - 256));
-
-        (self.pattern, self.regex) = (pattern.to_string(), Some(regex));
-        (self.merges, self.vocabulary) = (HashMap::new(), bytes());
-        for (left, right) in learned {
-            let [first, second] = [left, right].map(|id| &self.vocabulary[id as usize][..]);
-            let token = [first, second].concat();
-            self.merges.insert((left, right), self.vocabulary.len() as u32);
-            self.vocabulary.push(token);
-        }
+        *self = Self::from_merges(pattern, learned)?;
         Ok(())
     }
 
@@ -211,3 +228,61 @@ impl Tokenizer {
     }
 }
 """
+
+# %% saved
+import json
+import re
+
+
+class SmallTokenizer:
+    """A trained tokenizer with special tokens."""
+
+    def __init__(self, core, special=()):
+        self.core = core
+        self.special = {name: core.vocab_size + n for n, name in enumerate(special)}
+
+    @classmethod
+    def train(cls, texts, vocab_size, special=()):
+        """Train on texts; `vocab_size` includes the special tokens."""
+        core = small_bpe.Tokenizer()
+        core.train_from_iterator(texts, vocab_size - len(special))
+        return cls(core, special)
+
+    def encode(self, text, allowed=()):
+        """The ids of a text; the names in `allowed` become special tokens."""
+        names = sorted(set(allowed) & set(self.special), key=len, reverse=True)
+        if not names:
+            return self.core.encode(text)
+        ids = []
+        for part in re.split(f"({'|'.join(map(re.escape, names))})", text):
+            ids += [self.special[part]] if part in names else self.core.encode(part)
+        return ids
+
+    def decode(self, ids):
+        """The text of ids, with the names of special tokens."""
+        names = {id: name for name, id in self.special.items()}
+        parts, run = [], []
+        for id in ids:
+            if id in names:
+                parts += [self.core.decode(run), names[id]]
+                run = []
+            else:
+                run.append(id)
+        return "".join([*parts, self.core.decode(run)])
+
+    def save(self, path):
+        """Write the tokenizer to a file."""
+        content = {
+            "pattern": self.core.get_pattern(),
+            "merges": self.core.merges(),
+            "special": list(self.special),
+        }
+        path.write_text(json.dumps(content), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path):
+        """Read a file that `save` has written."""
+        content = json.loads(path.read_text(encoding="utf-8"))
+        merges = [tuple(pair) for pair in content["merges"]]
+        core = small_bpe.Tokenizer.from_merges(content["pattern"], merges)
+        return cls(core, content["special"])

@@ -14,20 +14,14 @@ from typing import Any, Final, NamedTuple
 
 from bytepair.corpus.column import Errors
 from bytepair.corpus.sampling import sample
-from bytepair.corpus.source import Source
+from bytepair.corpus.source import Reading, Source
 from bytepair.errors import PlanError
 from bytepair.tokenizer import Tokenizer
 
 __all__ = [
-    "PRESET",
-    "PRESETS",
-    "DataPlan",
-    "Measurement",
-    "Preset",
-    "measure",
-    "model_params",
+    "PRESET", "PRESETS", "DataPlan", "Measurement", "Preset", "measure", "model_params",
     "plan_data",
-]
+]  # fmt: skip
 
 #: The approximate speed of two cores on English text; `measure` measures your machine.
 CHARS_PER_SECOND: Final = 150e6
@@ -118,7 +112,7 @@ class DataPlan:
         rows = {
             "parameters": _in(_LARGE, self.params),
             "tokens": _in(_LARGE, self.tokens),
-            "characters": _in(_LARGE, self.chars),
+            "characters": f"{_in(_LARGE, self.chars)}, {self.chars / self.tokens:.2f} a token",
             "shards": f"{self.shards:,} of text",
             "disk": f"{_in(_LARGE, self.disk_bytes)} bytes of token shards",
             "time": f"{_in(_TIMES, self.seconds, ' seconds')} to encode",
@@ -127,7 +121,7 @@ class DataPlan:
             each = self.embedding_params
             rows["embedding"] = (
                 f"{each / 1e6:,.1f} million parameters ({self.vocab_size:,} x {self.width:,}), "
-                f"twice if input and output are not tied"
+                f"{each / self.params:.1%} of the model; twice if input and output are not tied"
             )
             rows["larger"] = (
                 f"{2 * self.vocab_size:,} ids would add {each / 1e6:,.1f} million per table, "
@@ -178,11 +172,20 @@ def plan_data(
         >>> bytepair.plan.plan_data(depth=24, preset="nanochat-2026", ratio=8).shards
         127
     """
-    numbers = _numbers(
-        preset, vocab_size=vocab_size, ratio=ratio, chars_per_token=chars_per_token,
-        chars_per_shard=chars_per_shard, shards=available,
-    )  # fmt: skip
-    _check_positive(params=params, depth=depth, width=width, chars_per_second=chars_per_second)
+    if preset not in PRESETS:
+        raise PlanError(f"unknown preset {preset!r}", hint=f"pass one of {', '.join(PRESETS)}")
+    given = {
+        "vocab_size": vocab_size, "ratio": ratio, "chars_per_token": chars_per_token,
+        "chars_per_shard": chars_per_shard,
+    }  # fmt: skip
+    others = {
+        "params": params, "depth": depth, "width": width, "chars_per_second": chars_per_second
+    }  # fmt: skip
+    for name, value in {**given, **others}.items():
+        if value is not None and not 0 < value < math.inf:
+            raise PlanError(f"{name} is {value}; it must be positive")
+    changed: dict[str, Any] = {**given, "shards": available}
+    numbers = replace(PRESETS[preset], **{n: v for n, v in changed.items() if v is not None})
     if params is not None and depth is not None and width is not None:
         raise PlanError("params, width and depth are all given", hint="omit one of the three")
     if depth is not None and width is None:
@@ -204,21 +207,6 @@ def plan_data(
         vocab_size=numbers.vocab_size,
         width=width,
     )
-
-
-def _numbers(preset: str, **values: float | None) -> Preset:
-    """The numbers of a preset, with explicit values taking precedence."""
-    if preset not in PRESETS:
-        raise PlanError(f"unknown preset {preset!r}", hint=f"pass one of {', '.join(PRESETS)}")
-    _check_positive(**{name: value for name, value in values.items() if name != "shards"})
-    changed: Any = {name: value for name, value in values.items() if value is not None}
-    return replace(PRESETS[preset], **changed)
-
-
-def _check_positive(**numbers: float | None) -> None:
-    for name, value in numbers.items():
-        if value is not None and not 0 < value < math.inf:
-            raise PlanError(f"{name} is {value}; it must be positive")
 
 
 def model_params(depth: int, width: int, vocab_size: int, tables: int = 2) -> int:
@@ -282,7 +270,7 @@ def measure(
         >>> round(bytepair.plan.measure(tok, bytepair.sample.paths()).chars_per_token, 1)
         1.6
     """
-    documents = sample(source, max_chars=max_chars, errors=errors)
+    documents = sample(source, Reading(max_chars=max_chars, errors=errors))
     started = time.perf_counter()
     tokens = sum(map(len, tokenizer.encode_batch(documents.texts)))
     seconds = time.perf_counter() - started

@@ -63,10 +63,7 @@ def bars(
     drawn = ax.barh(range(len(rows)), list(rows.values()), color=colors)
     ax.bar_label(drawn, [_number(value) for value in rows.values()], padding=4)
     ax.margins(x=0.15)
-    _name_rows(ax, rows)
-    ax.set_title(title, wrap=True)
-    ax.set(xlabel=unit)
-    return ax
+    return _with_rows(ax, rows, title, unit)
 
 
 def dots(
@@ -105,10 +102,7 @@ def dots(
     if series:
         ax.legend()
     ax.set_xlim(left=0)
-    _name_rows(ax, rows)
-    ax.set_title(title, wrap=True)
-    ax.set(xlabel=unit)
-    return ax
+    return _with_rows(ax, rows, title, unit)
 
 
 def lines(
@@ -218,10 +212,13 @@ def _new(height: float) -> Axes:
     return new
 
 
-def _name_rows(ax: Axes, rows: Mapping[str, object]) -> None:
+def _with_rows(ax: Axes, rows: Mapping[str, object], title: str, unit: str) -> Axes:
     """Write the labels of rows, the first at the top, without reading `$` as mathematics."""
     ax.set_yticks(range(len(rows)), list(rows), parse_math=False)
     ax.invert_yaxis()
+    ax.set_title(title, wrap=True)
+    ax.set(xlabel=unit)
+    return ax
 
 
 def _number(value: float) -> str:

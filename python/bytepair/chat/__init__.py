@@ -63,66 +63,29 @@ if _TYPE_CHECKING:
     )
     from bytepair.chat.turn import render_turn
 
-_TEMPLATES = (
-    "Builtin", "CHATML", "CodeTool", "LLAMA3", "LLAMA31", "NANOCHAT", "Part", "QWEN25", "QWEN3",
-    "Reasoning", "Role", "Special", "Template", "Tools",
-)  # fmt: skip
-_EVENTS = ("MessageEnd", "MessageStart", "PartEnd", "PartStart", "TextDelta", "ToolCall")
-_lazy(
-    __name__,
-    dict.fromkeys(_TEMPLATES, "bytepair.chat.template")
-    | dict.fromkeys(_EVENTS, "bytepair.chat.answer")
-    | {
-        "RenderStatistics": "bytepair.chat.rendered",
-        "RenderedBatch": "bytepair.chat.rendered",
-        "RenderedIds": "bytepair.chat.segments",
-        "JinjaTemplate": "bytepair.chat.jinja",
-        "Parser": "bytepair.chat.parser",
-        "Preference": "bytepair.chat.preferences",
-        "PreferenceBatch": "bytepair.chat.preferences",
-        "FittedPrompt": "bytepair.chat.prompt",
-        "render_prompt": "bytepair.chat.prompt",
-        "ChatOptions": "bytepair.chat.rows",
-        "RenderProcess": "bytepair.chat.sandbox",
-        "encode_segments": "bytepair.chat.segments",
-        "render_preferences": "bytepair.chat.preferences",
-        "render_turn": "bytepair.chat.turn",
-    },
-)
+_NAMES = {
+    "answer": ("MessageEnd", "MessageStart", "PartEnd", "PartStart", "TextDelta", "ToolCall"),
+    "jinja": ("JinjaTemplate",),
+    "parser": ("Parser",),
+    "preferences": ("Preference", "PreferenceBatch", "render_preferences"),
+    "prompt": ("FittedPrompt", "render_prompt"),
+    "rendered": ("RenderStatistics", "RenderedBatch"),
+    "rows": ("ChatOptions",),
+    "sandbox": ("RenderProcess",),
+    "segments": ("RenderedIds", "encode_segments"),
+    "template": (
+        "Builtin", "CHATML", "CodeTool", "LLAMA3", "LLAMA31", "NANOCHAT", "Part", "QWEN25",
+        "QWEN3", "Reasoning", "Role", "Special", "Template", "Tools",
+    ),
+    "turn": ("render_turn",),
+}  # fmt: skip
+_lazy(__name__, {name: f"{__name__}.{home}" for home, names in _NAMES.items() for name in names})
 
 __all__ = [
-    "CHATML",
-    "LLAMA3",
-    "LLAMA31",
-    "NANOCHAT",
-    "QWEN3",
-    "QWEN25",
-    "Builtin",
-    "ChatOptions",
-    "CodeTool",
-    "FittedPrompt",
-    "JinjaTemplate",
-    "MessageEnd",
-    "MessageStart",
-    "Parser",
-    "Part",
-    "PartEnd",
-    "PartStart",
-    "Preference",
-    "PreferenceBatch",
-    "Reasoning",
-    "RenderProcess",
-    "RenderStatistics",
-    "RenderedBatch",
-    "RenderedIds",
-    "Role",
-    "Special",
-    "Template",
-    "TextDelta",
-    "ToolCall",
-    "Tools",
-    "encode_segments",
-    "render_preferences",
-    "render_prompt",
+    "CHATML", "LLAMA3", "LLAMA31", "NANOCHAT", "QWEN3", "QWEN25", "Builtin", "ChatOptions",
+    "CodeTool", "FittedPrompt", "JinjaTemplate", "MessageEnd", "MessageStart", "Parser", "Part",
+    "PartEnd", "PartStart", "Preference", "PreferenceBatch", "Reasoning", "RenderProcess",
+    "RenderStatistics", "RenderedBatch", "RenderedIds", "Role", "Special", "Template",
+    "TextDelta", "ToolCall", "Tools", "encode_segments", "render_preferences", "render_prompt",
     "render_turn",
-]
+]  # fmt: skip

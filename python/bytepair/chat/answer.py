@@ -17,9 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from bytepair.chat.template import Part, Piece, Special, Template
-
-# ---------------------------------------------------------------------------- what is reported
+from bytepair.chat.template import Piece, Special, Template
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +85,10 @@ class MessageEnd:
 Event: TypeAlias = "MessageStart | TextDelta | PartStart | PartEnd | ToolCall | MessageEnd"
 
 
-# --------------------------------------------------------------------- special tokens as characters
-
-
+#: The first character that stands for a special token: a surrogate, which no text has.
 _FIRST_CODE_POINT: Final = 0xD800
+#: Finds such a character.
+SPECIAL: Final = re.compile("[\ud800-\udfff]")
 
 
 class Alphabet:
@@ -104,10 +102,8 @@ class Alphabet:
     """
 
     def __init__(self, special: Mapping[str, int], names: Iterable[str]) -> None:
-        tokens = sorted(name for name in set(names) if name in special)
-        self._characters = {
-            name: chr(_FIRST_CODE_POINT + number) for number, name in enumerate(tokens)
-        }
+        tokens = sorted(special.keys() & set(names))
+        self._characters = {name: chr(_FIRST_CODE_POINT + at) for at, name in enumerate(tokens)}
         self._of_id = {special[name]: character for name, character in self._characters.items()}
         self._names = {ord(character): name for name, character in self._characters.items()}
 
@@ -115,12 +111,11 @@ class Alphabet:
         """The character of an id; None if it has none."""
         return self._of_id.get(id)
 
-    def string(self, pieces: Sequence[Piece]) -> str:
+    def string(self, pieces: Iterable[Piece]) -> str:
         """The elements of a template as a string."""
-        names = (piece.name if isinstance(piece, Special) else piece for piece in pieces)
         return "".join(
-            self._characters.get(name, name) if isinstance(piece, Special) else name
-            for piece, name in zip(pieces, names, strict=True)
+            self._characters.get(piece.name, piece.name) if isinstance(piece, Special) else piece
+            for piece in pieces
         )
 
     def visible(self, string: str) -> str:
@@ -128,18 +123,27 @@ class Alphabet:
         return string.translate(self._names)
 
 
-# ---------------------------------------------------------------------------- answers
-
-
 #: The types of parts in events.
 _REASONING: Final = "reasoning"
 _CALL: Final = "tool_call"
 
-#: The keys of arguments in a call; models confuse them.
-_ARGUMENTS: Final = ("arguments", "parameters")
-
 _BUILTIN: Final = re.compile(r"([\w.-]+)\.call\((.*)\)", re.DOTALL)
-_ARGUMENT: Final = re.compile(r'(?:^|(?<="), )(\w+)="')
+_ARGUMENT: Final = re.compile(r'(\w+)="(.*)"', re.DOTALL)
+_BETWEEN_ARGUMENTS: Final = re.compile(r'(?<="), (?=\w+=")')
+
+
+class _Enclosure:
+    """What encloses a part of an answer, as strings.
+
+    Its tags are its text without the white space around it, which may be missing.
+    """
+
+    def __init__(self, alphabet: Alphabet, opening: Sequence[Piece], closing: Sequence[Piece]):
+        before, after = alphabet.string(opening), alphabet.string(closing)
+        self.tag, self.end_tag = before.strip(), after.strip()
+        self.rest = before[len(before.rstrip()) :]
+        self.before_end = after[: len(after) - len(after.lstrip())]
+        self.after_end = after[len(after.rstrip()) :]
 
 
 class AnswerParser:
@@ -156,20 +160,19 @@ class AnswerParser:
     """
 
     def __init__(self, template: Template, alphabet: Alphabet) -> None:
-        self._alphabet, self._tools = alphabet, template.tools
-        thinks = template.reasoning
-        self._thinking = Enclosure(alphabet, Part(thinks.open, thinks.close)) if thinks else None
-        self._calling = Enclosure(alphabet, self._tools.call) if self._tools else None
-        builtin = self._tools.builtin if self._tools else None
-        self._builtin = alphabet.string(builtin.open) if builtin else ""
+        thinks, tools = template.reasoning, template.tools
+        self._visible = alphabet.visible
+        self._thinking = _Enclosure(alphabet, thinks.open, thinks.close) if thinks else None
+        self._calling = _Enclosure(alphabet, tools.call.open, tools.call.close) if tools else None
+        self._before_call = tools.between if tools else ""
+        self._builtin = alphabet.string(tools.builtin.open) if tools and tools.builtin else ""
         self._buffer = ""
         self._skipped = ""  # what the frame before the buffer ends with
         self._between = ""  # what was left out between the content and the call that is open
+        self._inside = ""  # the text of the call that is open
         self._scan = _JsonScan()
-        self._inside: list[str] = []  # the text of the call that is open
         self._step: Callable[[bool], Iterable[Event]] = self._at_start
-        self._content: list[str] = []
-        self._reasoning: list[str] = []
+        self._content, self._reasoning = list[str](), list[str]()
         self._calls: list[dict[str, Any]] = []
 
     def feed(self, text: str) -> list[Event]:
@@ -206,43 +209,38 @@ class AnswerParser:
 
     def _at_start(self, is_end: bool) -> Iterable[Event]:
         """Nothing is known about the answer."""
-        openings = [self._thinking.tag] if self._thinking else []
+        thinking, openings = self._thinking, list[str]()
         if self._calling and not self._calling.tag:  # calls have no frame: the answer is one
-            openings += ["{", *filter(None, [self._builtin])]
-        opening = next((one for one in openings if self._buffer.startswith(one)), None)
-        if opening is None:
-            if is_end or not any(one.startswith(self._buffer) for one in openings):
-                self._step = self._in_content
-        elif self._thinking and opening == self._thinking.tag:
-            self._take(len(opening), self._thinking.rest)
+            openings = ["{", *filter(None, [self._builtin])]
+        if thinking and self._buffer.startswith(thinking.tag):
+            self._take(len(thinking.tag), thinking.rest)
             self._step = self._in_reasoning
             yield PartStart(_REASONING)
-        else:
+        elif any(map(self._buffer.startswith, openings)):
             self._step = self._in_whole
+        else:
+            openings += [thinking.tag] if thinking else []
+            if is_end or not any(one.startswith(self._buffer) for one in openings):
+                self._step = self._in_content
 
     def _in_reasoning(self, is_end: bool) -> Iterable[Event]:
         frame = self._thinking
         assert frame
-        at = self._buffer.find(frame.end_tag)
-        end = self._until(at, frame.before_end, frame.end_tag, is_end)
-        yield from self._text_events(self._reasoning, self._buffer[:end], _REASONING)
-        self._take(end)
-        if at >= 0:
-            self._take(at - end + len(frame.end_tag), frame.after_end)
+        found = self._find(frame.end_tag, frame.before_end, is_end)
+        yield from self._text(self._reasoning, found[0], _REASONING)
+        if is_closed := found[1] >= 0:
+            self._take(found[1] + len(frame.end_tag), frame.after_end)
             self._step = self._in_content
-        if at >= 0 or is_end:
+        if is_closed or is_end:
             yield PartEnd(_REASONING, "".join(self._reasoning))
 
     def _in_content(self, is_end: bool) -> Iterable[Event]:
         tag = self._calling.tag if self._calling else ""
-        before = self._tools.between if self._tools else ""
-        at = self._buffer.find(tag) if tag else -1
-        end = self._until(at, before, tag, is_end) if tag else len(self._buffer)
-        yield from self._text_events(self._content, self._buffer[:end], "text")
-        self._take(end)
-        if at >= 0:
-            self._between, self._scan = self._buffer[: at - end], _JsonScan()
-            self._take(at - end + len(tag))
+        end, rest = self._find(tag, self._before_call, is_end)
+        yield from self._text(self._content, end, "text")
+        if rest >= 0:
+            self._between, self._scan = self._buffer[:rest], _JsonScan()
+            self._take(rest + len(tag))
             self._step = self._in_call
             yield PartStart(_CALL)
 
@@ -250,95 +248,76 @@ class AnswerParser:
         frame = self._calling
         assert frame
         at = self._scan.find(self._buffer, frame.end_tag, is_end=is_end)
-        end = self._scan.done if at < 0 else at
-        self._inside.append(self._buffer[:end])
-        if text := self._visible(self._inside[-1]):
-            yield TextDelta(text, _CALL)
-        self._take(end)
+        text = self._buffer[: self._scan.done if at < 0 else at]
+        self._inside += text
+        self._take(len(text) + (len(frame.end_tag) if at >= 0 else 0))
         self._scan.done = 0
-        if at >= 0:
-            self._take(len(frame.end_tag))
-        elif is_end:
-            inside = self._take_inside()
-            if _call_of(self._visible(inside)) is None and frame.end_tag in inside:
-                inside, _, self._buffer = inside.partition(frame.end_tag)  # a string never ends
-                at = len(inside)
-            self._inside = [inside]
+        if text:
+            yield TextDelta(self._visible(text), _CALL)
+        inside = self._inside
+        if (
+            at < 0
+            and is_end
+            and _call_of(self._visible(inside)) is None
+            and frame.end_tag in inside
+        ):
+            inside, _, self._buffer = inside.partition(frame.end_tag)  # a string never ends
+            at = len(inside)
         if at >= 0 or is_end:
-            yield from self._call(self._visible(self._take_inside()), frame, is_closed=at >= 0)
-            self._step = self._in_content
+            inside, self._inside, self._step = self._visible(inside), "", self._in_content
+            yield PartEnd(_CALL, inside.strip())
+            call = _call_of(inside)
+            if call is not None:
+                self._calls.append(call)
+                yield ToolCall(call)
+            else:  # what is not well-formed stays in the content
+                around = self._between + frame.tag, frame.end_tag if at >= 0 else ""
+                self._content += [inside.join(map(self._visible, around))]
 
     def _in_whole(self, is_end: bool) -> Iterable[Event]:
         """The whole answer may be one call: what it is, is known at its end."""
-        self._inside.append(self._buffer)
-        self._take(len(self._buffer))
         if not is_end:
             return
-        text, self._step = self._take_inside(), self._in_content
-        inside = text.removeprefix(self._builtin) if self._builtin else text
-        call = _call_of(self._visible(inside))
-        if call is None and inside != text:
-            call = _builtin_call(self._visible(inside))
-        if call is None:
-            self._buffer = text
-            return
-        self._calls.append(call)
-        visible = self._visible(inside)
-        yield PartStart(_CALL)
-        yield from (TextDelta(visible, _CALL), PartEnd(_CALL, visible.strip()), ToolCall(call))
+        text, self._step = self._buffer, self._in_content
+        inside = self._visible(text.removeprefix(self._builtin))
+        call = _call_of(inside)
+        if call is None and self._builtin and text.startswith(self._builtin):
+            call = _builtin_call(inside)
+        if call is not None:
+            self._calls.append(call)
+            self._buffer = ""
+            yield PartStart(_CALL)
+            yield from (TextDelta(inside, _CALL), PartEnd(_CALL, inside.strip()), ToolCall(call))
 
     # ------------------------------------------------------------------ parts of states
 
-    def _until(self, at: int, before: str, tag: str, is_end: bool) -> int:
-        """The end of the text before a tag at a position, or before what may become one."""
+    def _find(self, tag: str, before: str, is_end: bool) -> tuple[int, int]:
+        """The end of the text before a tag, or before what may become one.
+
+        Returns:
+            The end, and how far behind it the tag is; -1 if there is none.
+        """
+        at = self._buffer.find(tag) if tag else -1
         if at >= 0:
-            return at - len(before) if self._buffer.endswith(before, 0, at) else at
-        possible = 0 if is_end else max(_held(self._buffer, one) for one in (before + tag, tag))
-        return len(self._buffer) - possible
+            count = len(before) if self._buffer.endswith(before, 0, at) else 0
+            return at - count, count
+        held = (
+            0 if is_end or not tag else max(_held(self._buffer, one) for one in (before + tag, tag))
+        )
+        return len(self._buffer) - held, -1
 
     def _take(self, count: int, skipped: str = "") -> None:
         """Remove text from the buffer, and what is `skipped` after it as soon as it comes."""
         self._buffer = self._buffer[count:]
         self._skipped = skipped or self._skipped
 
-    def _take_inside(self) -> str:
-        """What was taken from the buffer of the call that is open."""
-        text, self._inside = "".join(self._inside), []
-        return text
-
-    def _text_events(self, parts: list[str], string: str, part: str) -> Iterable[Event]:
-        if text := self._visible(string):
+    def _text(self, parts: list[str], end: int, part: str) -> Iterable[Event]:
+        """Take text from the buffer, and report it."""
+        text = self._visible(self._buffer[:end])
+        self._take(end)
+        if text:
             parts.append(text)
             yield TextDelta(text, part)
-
-    def _call(self, inside: str, frame: Enclosure, *, is_closed: bool) -> Iterable[Event]:
-        """A call that is complete; if it is not well-formed, it stays in the content."""
-        yield PartEnd(_CALL, inside.strip())
-        call = _call_of(inside)
-        if call is not None:
-            self._calls.append(call)
-            yield ToolCall(call)
-        else:
-            end = frame.end_tag if is_closed else ""
-            self._content.append(self._visible(self._between + frame.tag) + inside)
-            self._content.append(self._visible(end))
-
-    def _visible(self, string: str) -> str:
-        return self._alphabet.visible(string)
-
-
-class Enclosure:
-    """What encloses a part of an answer, as strings.
-
-    Its tags are its text without the white space around it, which may be missing.
-    """
-
-    def __init__(self, alphabet: Alphabet, part: Part) -> None:
-        opening, closing = alphabet.string(part.open), alphabet.string(part.close)
-        self.tag, self.end_tag = opening.strip(), closing.strip()
-        self.rest = opening[len(opening.rstrip()) :]
-        self.before_end = closing[: len(closing) - len(closing.lstrip())]
-        self.after_end = closing[len(closing.rstrip()) :]
 
 
 class _JsonScan:
@@ -354,27 +333,23 @@ class _JsonScan:
 
     def find(self, text: str, tag: str, *, is_end: bool) -> int:
         """The position of the tag; -1 if it has not come yet."""
-        if "\ud800" <= tag[:1] <= "\udfff":  # a special token: no text spells it
+        if SPECIAL.match(tag):  # no text spells it
             at = text.find(tag, self.done)
             self.done = len(text)
             return at
         while self.done < len(text):
-            if not self._in_string and text[self.done] == tag[0]:
+            character = text[self.done]
+            if not self._in_string and character == tag[0]:
                 if text.startswith(tag, self.done):
                     return self.done
                 if not is_end and tag.startswith(text[self.done :]):
                     return -1
-            self._advance(text[self.done])
+            self.done += 1
+            if self._is_escaped or (self._in_string and character == "\\"):
+                self._is_escaped = not self._is_escaped
+            elif character == '"':
+                self._in_string = not self._in_string
         return -1
-
-    def _advance(self, character: str) -> None:
-        self.done += 1
-        if self._is_escaped:
-            self._is_escaped = False
-        elif self._in_string and character == "\\":
-            self._is_escaped = True
-        elif character == '"':
-            self._in_string = not self._in_string
 
 
 def _held(text: str, opening: str) -> int:
@@ -389,15 +364,15 @@ def _held(text: str, opening: str) -> int:
 
 
 def _call_of(text: str) -> dict[str, Any] | None:
-    """The call in a text of JSON; None if it is none."""
+    """The call in a text of JSON, whose arguments have one of two keys; None if it is none."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    key = next((key for key in _ARGUMENTS if isinstance(value, dict) and key in value), "")
-    if not key or value.keys() != {"name", key}:
+    keys = [*value] if isinstance(value, dict) else []
+    if sorted(keys) not in (["arguments", "name"], ["name", "parameters"]):
         return None
-    name, arguments = value["name"], value[key]
+    name, arguments = value["name"], value.get("arguments", value.get("parameters"))
     if not isinstance(name, str) or not isinstance(arguments, dict):
         return None
     return {"type": "function", "function": {"name": name, "arguments": arguments}}
@@ -406,13 +381,9 @@ def _call_of(text: str) -> dict[str, Any] | None:
 def _builtin_call(text: str) -> dict[str, Any] | None:
     """The call of a built-in tool, `name.call(key="value")`; None if it is none."""
     call = _BUILTIN.fullmatch(text.strip())
-    if call is None:
+    texts = _BETWEEN_ARGUMENTS.split(call[2]) if call and call[2] else []
+    pairs = [_ARGUMENT.fullmatch(one) for one in texts]
+    if call is None or None in pairs:
         return None
-    name, arguments = call.groups()
-    keys = list(_ARGUMENT.finditer(arguments))
-    ends = [*(key.start() - 1 for key in keys[1:]), len(arguments) - 1][: len(keys)]
-    is_whole = not arguments or (bool(keys) and keys[0].start() == 0 and arguments.endswith('"'))
-    if not is_whole or any(key.end() > end for key, end in zip(keys, ends, strict=True)):
-        return None
-    arguments = {key[1]: arguments[key.end() : end] for key, end in zip(keys, ends, strict=True)}
-    return {"type": "function", "function": {"name": name, "arguments": arguments}}
+    arguments = {pair[1]: pair[2] for pair in pairs if pair}
+    return {"type": "function", "function": {"name": call[1], "arguments": arguments}}

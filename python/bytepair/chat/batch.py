@@ -50,8 +50,12 @@ def render(
     threads: int | None,
 ) -> RenderedBatch:
     """Render a data set of conversations; see `Tokenizer.render_batch`."""
-    width = row_width(layout.pad_to, layout.pack_to)
-    how = options.truncate
+    width, how = row_width(layout.pad_to, layout.pack_to), options.truncate
+    if options.rows == "kto" and (layout.pack_to or how == "split"):
+        raise ArgumentError(
+            "each answer of KTO has a label, so it has a row of its own",
+            hint="pass pad_to=, or neither",
+        )
     if how == "split" and width is None:
         raise ArgumentError(
             'truncate="split" continues conversations in the next row', hint="pass pack_to="
@@ -59,26 +63,33 @@ def render(
     if how in ("messages", "turns") and max_tokens is None:
         max_tokens = width
     write = writer(tokenizer, template)
-    gathered = gather(write, conversations, options)
+    gathered = _gather(write, conversations, options)
+    encoded = gathered.segments.encode(
+        tokenizer, join=write.join, max_tokens=None if how == "turns" else max_tokens,
+        truncate=how, errors="replace", threads=threads,
+    )  # fmt: skip
     if how == "turns" and max_tokens is not None:
-        encoded = gathered.encode(tokenizer, write, options, None, threads)
-        encoded = shortened(tokenizer, write, gathered, encoded, options, max_tokens)
-    else:
-        encoded = gathered.encode(tokenizer, write, options, max_tokens, threads)
-    report_cut(encoded, max_tokens)
-    found = numbers(gathered, encoded)
-    kept = checked(encoded, found, on_untrained if write.has_mask else "keep", max_tokens)
-    batch = RenderedBatch(encoded.ids.view(np.int32), encoded.mask, offsets=encoded.offsets)
+        encoded = _shortened(tokenizer, write, gathered, encoded, options, max_tokens)
+    _report_cut(encoded, max_tokens)
+    kept = _kept(encoded, on_untrained if write.has_mask else "keep", max_tokens)
+    lengths = np.diff(encoded.offsets)
+    ids, mask = encoded.ids.view(np.int32), encoded.mask
     if not kept.all():
-        batch = without(batch, kept)
-        found = replace(found, dropped=int((~kept).sum()), ids=len(batch.input_ids))
+        here, lengths = np.repeat(kept, lengths), lengths[kept]
+        ids, mask = ids[here], mask[here]
+    batch = RenderedBatch(ids, mask, offsets=_starts_of(lengths))
     if width is not None:
         filler = pad_id(tokenizer, padding(tokenizer, write.template, layout.pad))
-        batch, found = laid_out(
-            batch, found, width, filler, packed=layout.pack_to is not None, splits=how == "split"
-        )
-    batch = replace(batch, statistics=replace(found, trained=int(batch.loss_mask.sum())))
-    return batch if layout.ignore_index is None else labelled(batch, layout.ignore_index)
+        pieces = _pieces(lengths, width, splits=how == "split")
+        batch = _in_rows(batch, pieces, width, filler, packed=layout.pack_to is not None)
+    if options.rows == "kto":
+        batch = replace(batch, good=np.array(gathered.good, bool)[kept])
+    split = 0 if how != "split" else int((lengths > (width or 0)).sum())
+    batch = replace(batch, statistics=_statistics(gathered, encoded, kept, batch, split))
+    if layout.ignore_index is None:
+        return batch
+    labels = np.where(batch.loss_mask == 1, batch.input_ids, np.int64(layout.ignore_index))
+    return replace(batch, labels=labels)
 
 
 def row_width(pad_to: int | None, pack_to: int | None) -> int | None:
@@ -104,6 +115,7 @@ class Gathered:
         segments: those of all conversations.
         rows: the conversations, if some may have to be shortened by whole turns.
         places: the place of each conversation in the source.
+        good: whether each answer is a good one, in rows of KTO.
         skipped: those that were left out as invalid.
         unanswered: how many end with a message of the user.
         unasked: how many begin with a message of the assistant.
@@ -112,26 +124,13 @@ class Gathered:
     segments: Segments = field(default_factory=Segments)
     rows: list[Row] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
+    good: list[bool] = field(default_factory=list)
     skipped: SkippedRows = field(default_factory=SkippedRows)
     unanswered: int = 0
     unasked: int = 0
 
-    def encode(
-        self,
-        tokenizer: _core.Tokenizer,
-        write: Any,
-        options: ChatOptions,
-        max_tokens: int | None,
-        threads: int | None,
-    ) -> Encoded:
-        """Encode all conversations in parallel."""
-        return self.segments.encode(
-            tokenizer, join=write.join, max_tokens=max_tokens, truncate=options.truncate,
-            errors="replace", threads=threads,
-        )  # fmt: skip
 
-
-def gather(writer: Any, conversations: ConversationSource, options: ChatOptions) -> Gathered:
+def _gather(writer: Any, conversations: ConversationSource, options: ChatOptions) -> Gathered:
     """Convert all conversations to segments; an error contains the place of the conversation."""
     out = Gathered()
     for place, row in read(conversations, options):
@@ -159,9 +158,11 @@ def _add(out: Gathered, writer: Any, placed: PlacedRow, options: ChatOptions) ->
         if options.errors != "replace":
             segments.check_texts(start)
     except ConversationError:
-        del segments.items[start:], segments.trained[start:], segments.ends[len(out.places) :]
+        segments.cut(start)
         raise
     out.places.append(place)
+    if options.rows == "kto":
+        out.good.append(given["label"])  # type: ignore[call-overload]
     if options.truncate == "turns":
         out.rows.append(row)
     out.unanswered += row.messages[-1]["role"] == "user"
@@ -171,7 +172,7 @@ def _add(out: Gathered, writer: Any, placed: PlacedRow, options: ChatOptions) ->
 # ---------------------------------------------------------------------------- cutting
 
 
-def shortened(
+def _shortened(
     tokenizer: _core.Tokenizer,
     write: Any,
     gathered: Gathered,
@@ -193,99 +194,82 @@ def shortened(
         mask += [encoded.mask[before], shorter.mask]
         end, kept[number] = offsets[number + 1], len(shorter.ids)
     ids, mask = [*ids, encoded.ids[end:]], [*mask, encoded.mask[end:]]
-    return Encoded(np.concatenate(ids), np.concatenate(mask), starts_of(kept), lengths)
+    return Encoded(np.concatenate(ids), np.concatenate(mask), _starts_of(kept), lengths)
 
 
-def starts_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def _starts_of(lengths: NDArray[Any]) -> NDArray[np.int64]:
     """The start of each of consecutive parts, and the end of the last."""
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    starts = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts
 
 
-def report_cut(encoded: Encoded, max_tokens: int | None) -> None:
+def _report_cut(encoded: Encoded, max_tokens: int | None) -> None:
     """Warn if ids of conversations were cut off: how many, of how many."""
     lengths, offsets = encoded.lengths, encoded.offsets
     cut = 0 if lengths is None else int(lengths.sum() - offsets[-1])
     if cut:
         count = int((np.diff(offsets) < lengths).sum())
-        warn(
-            SkippedWarning(
-                f"{count:,} of {len(lengths):,} conversations are longer than {max_tokens:,} ids: "
-                f"{cut:,} of {int(lengths.sum()):,} ids are cut off",
-                option="max_tokens",
-                value=max_tokens,
-            ),
+        text = (
+            f"{count:,} of {len(lengths):,} conversations are longer than {max_tokens:,} ids: "
+            f"{cut:,} of {int(lengths.sum()):,} ids are cut off"
         )
+        warn(SkippedWarning(text, option="max_tokens", value=max_tokens))
 
 
-def numbers(gathered: Gathered, encoded: Encoded) -> RenderStatistics:
-    """What is known before rows are laid out."""
-    kept = np.diff(encoded.offsets)
-    lengths = kept if encoded.lengths is None else encoded.lengths
-    return RenderStatistics(
-        conversations=len(gathered.places) + gathered.skipped.count,
-        skipped=gathered.skipped.count,
-        dropped=0,
-        cut=int((kept < lengths).sum()),
-        split=0,
-        untrained=int((trained(encoded) == 0).sum()),
-        unanswered=gathered.unanswered,
-        unasked=gathered.unasked,
-        ids=int(encoded.offsets[-1]),
-        trained=0,
-        longest=int(lengths.max(initial=0)),
-        rows=0,
-        fill=1.0,
-        first_skipped=tuple(gathered.skipped.first),
-    )
-
-
-# ---------------------------------------------------------------------------- masks
-
-
-def trained(encoded: Encoded) -> NDArray[np.int64]:
+def _trained(encoded: Encoded) -> NDArray[np.int64]:
     """The number of ids of each conversation that are trained on."""
-    sums: NDArray[np.int64] = np.concatenate([[0], np.cumsum(encoded.mask, dtype=np.int64)])
-    counts: NDArray[np.int64] = np.diff(sums[encoded.offsets])
+    counts: NDArray[np.int64] = np.diff(_starts_of(encoded.mask)[encoded.offsets])
     return counts
 
 
-def checked(
-    encoded: Encoded, found: RenderStatistics, on_untrained: str, max_tokens: int | None
-) -> NDArray[np.bool_]:
+def _kept(encoded: Encoded, on_untrained: str, max_tokens: int | None) -> NDArray[np.bool_]:
     """Which conversations to keep: those whose mask is all 0 or all 1 are rejected or dropped."""
-    lengths, sums = np.diff(encoded.offsets), trained(encoded)
-    bad = (sums == 0) | (sums == lengths)
-    if on_untrained == "keep" or not bad.any():
-        return np.ones(len(bad), bool)
+    lengths, sums = np.diff(encoded.offsets), _trained(encoded)
+    good: NDArray[np.bool_] = (sums > 0) & (sums < lengths)
+    if on_untrained == "keep" or good.all():
+        return np.ones(len(good), bool)
+    count = f"{int((~good).sum()):,} of {len(good):,}"
     if on_untrained == "error":
-        first = int(np.argmax(bad))
+        first = int(np.argmin(good))
         why, hint = nothing_to_learn(int(sums[first]), int(lengths[first]), max_tokens)
         raise ConversationError(
             f"conversation {first}: {why}",
             option="on_untrained",
             value=on_untrained,
-            hint=f'{hint}, or on_untrained="drop" to drop such conversations '
-            f"({int(bad.sum())} of {len(bad)})",
+            hint=f'{hint}, or on_untrained="drop" to drop such conversations ({count})',
         )
-    warn(
-        SkippedWarning(
-            f"{int(bad.sum()):,} of {len(bad):,} conversations have nothing to train on and are "
-            "dropped",
-            option="on_untrained",
-            value=on_untrained,
-        ),
-    )
-    good: NDArray[np.bool_] = ~bad
+    text = f"{count} conversations have nothing to train on and are dropped"
+    warn(SkippedWarning(text, option="on_untrained", value=on_untrained))
     return good
 
 
-def without(batch: RenderedBatch, keep: NDArray[np.bool_]) -> RenderedBatch:
-    """The conversations of a ragged batch that are to be kept."""
-    assert batch.offsets is not None
-    lengths = np.diff(batch.offsets)
-    here = np.repeat(keep, lengths)
-    return RenderedBatch(
-        batch.input_ids[here], batch.loss_mask[here], offsets=starts_of(lengths[keep])
+def _statistics(
+    gathered: Gathered,
+    encoded: Encoded,
+    kept: NDArray[np.bool_],
+    batch: RenderedBatch,
+    split: int,
+) -> RenderStatistics:
+    """What became of the conversations."""
+    lengths = np.diff(encoded.offsets)
+    whole = lengths if encoded.lengths is None else encoded.lengths
+    ids, has_rows = int(lengths[kept].sum()), batch.offsets is None
+    return RenderStatistics(
+        conversations=len(gathered.places) + gathered.skipped.count,
+        skipped=gathered.skipped.count,
+        dropped=int((~kept).sum()),
+        cut=int((lengths < whole).sum()),
+        split=split,
+        untrained=int((_trained(encoded) == 0).sum()),
+        unanswered=gathered.unanswered,
+        unasked=gathered.unasked,
+        ids=ids,
+        trained=int(batch.loss_mask.sum()),
+        longest=int(whole.max(initial=0)),
+        rows=len(batch.input_ids) if has_rows else 0,
+        fill=ids / batch.input_ids.size if has_rows and batch.input_ids.size else 1.0,
+        first_skipped=tuple(gathered.skipped.first),
     )
 
 
@@ -304,73 +288,49 @@ def pad_id(tokenizer: _core.Tokenizer, name: str | None) -> int:
     special = tokenizer.special_tokens
     if name is None or name not in special:
         raise SpecialTokenError(
-            (
-                f"rows are padded with the special token {name!r}, which this tokenizer does not "
-                "have"
-            ),
+            f"rows are padded with the special token {name!r}, which this tokenizer does not have",
             option="pad",
             hint=f"pass pad= one of {' '.join(special) or 'none'}",
         )
     return special[name]
 
 
-def laid_out(
-    batch: RenderedBatch,
-    found: RenderStatistics,
-    width: int,
-    filler: int,
-    *,
-    packed: bool,
-    splits: bool,
-) -> tuple[RenderedBatch, RenderStatistics]:
-    """Arrange conversations in rows, one per row or packed; and count the rows."""
+def _pieces(lengths: NDArray[np.int64], width: int, *, splits: bool) -> NDArray[np.int64]:
+    """The number of pieces of each conversation, each of at most a row."""
+    wide = lengths > width
+    if wide.any() and not splits:
+        first = int(np.argmax(wide))
+        raise ConversationError(
+            f"conversation {first} has {lengths[first]:,} ids, and a row {width:,}; so do "
+            f"{int(wide.sum()):,} of {len(lengths):,} conversations",
+            option="pack_to",
+            value=width,
+            hint=f'pass max_tokens={width} to cut them off, or truncate="turns" to drop their '
+            'oldest turns, or truncate="split" to continue them in the next row, or a larger row',
+        )
+    return np.maximum(-(-lengths // width), 1)
+
+
+def _in_rows(
+    batch: RenderedBatch, pieces: NDArray[np.int64], width: int, filler: int, *, packed: bool
+) -> RenderedBatch:
+    """Arrange pieces of conversations in rows, one per row or packed."""
     assert batch.offsets is not None
-    lengths = np.diff(batch.offsets)
-    number = np.arange(len(lengths), dtype=np.int32)
-    if splits:
-        found = replace(found, split=int((lengths > width).sum()))
-        pieces = np.maximum(-(-lengths // width), 1)
-        number = np.repeat(number, pieces)
-        last = np.cumsum(pieces) - 1
-        parts = np.full(len(number), width, np.int64)
-        parts[last] = lengths - (pieces - 1) * width
-        lengths = parts
-    elif (lengths > width).any():
-        raise _too_wide(lengths, width)
+    number = np.repeat(np.arange(len(pieces), dtype=np.int32), pieces)
+    lengths = np.full(len(number), width, np.int64)
+    lengths[np.cumsum(pieces) - 1] = np.diff(batch.offsets) - (pieces - 1) * width
+    rows, columns = np.arange(len(lengths)), np.zeros(len(lengths), np.int64)
     if packed:
         places = _core.pack(lengths, width)
         rows, columns = places.rows, places.columns
-    else:
-        rows, columns = np.arange(len(lengths)), np.zeros(len(lengths), np.int64)
     shape = (int(rows.max()) + 1 if len(rows) else 0, width)
-    shift = rows * width + columns - starts_of(lengths)[:-1]
-    at = np.arange(len(batch.input_ids)) + np.repeat(shift, lengths)
-    ids = np.full(shape, filler, np.int32)
-    mask = np.zeros(shape, np.uint8)
+    ids, mask = np.full(shape, filler, np.int32), np.zeros(shape, np.uint8)
     conversations = np.full(shape, -1, np.int32)
+    shift = rows * width + columns - _starts_of(lengths)[:-1]
+    at = np.arange(len(batch.input_ids)) + np.repeat(shift, lengths)
     ids.ravel()[at] = batch.input_ids
     mask.ravel()[at] = batch.loss_mask
+    conversations.ravel()[at] = np.repeat(number, lengths)
     if packed:  # the id before it is of another conversation
         mask[rows[lengths > 0], columns[lengths > 0]] = 0
-    conversations.ravel()[at] = np.repeat(number, lengths)
-    fill = len(batch.input_ids) / ids.size if ids.size else 1.0
-    found = replace(found, rows=len(ids), fill=fill)
-    return RenderedBatch(ids, mask, conversations=conversations), found
-
-
-def _too_wide(lengths: NDArray[np.int64], width: int) -> ConversationError:
-    first = int(np.argmax(lengths > width))
-    return ConversationError(
-        f"conversation {first} has {lengths[first]:,} ids, and a row {width:,}; so do "
-        f"{int((lengths > width).sum()):,} of {len(lengths):,} conversations",
-        option="pack_to",
-        value=width,
-        hint=f'pass max_tokens={width} to cut them off, or truncate="turns" to drop their oldest '
-        'turns, or truncate="split" to continue them in the next row, or a larger row',
-    )
-
-
-def labelled(batch: RenderedBatch, ignore_index: int) -> RenderedBatch:
-    """The batch with labels: the id where it is trained on, else `ignore_index`."""
-    labels = np.where(batch.loss_mask == 1, batch.input_ids, np.int64(ignore_index))
-    return replace(batch, labels=labels)
+    return RenderedBatch(ids, mask, conversations=conversations)

@@ -6,8 +6,14 @@ a template that searches for special tokens in the text. To detect this, the con
 rendered without it: if the results differ, fewer characters are disguised, and if they still
 differ, it is an error.
 
-The loss mask comes from `{% generation %}` blocks, or is derived from where messages
-begin (`masks`), and is checked (`texts`).
+The loss mask comes from `{% generation %}` blocks, or is derived from where messages begin
+(`masks`). Three mistakes that would silently harm training are looked for:
+
+1. The template drops content of a message, such as reasoning or tool calls.
+2. The token that ends the assistant's turn is not trained on, or is not a stop token of the model,
+   so that the trained model never stops.
+3. The template's own blocks mark a last turn that does not continue its prompt, so that the model
+   is trained on another text than it sees in use.
 """
 
 from __future__ import annotations
@@ -21,20 +27,20 @@ from typing import Any, Final, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_kind
-from bytepair.chat import masks, texts
+from bytepair.chat import masks
 from bytepair.chat.rows import (
     CALL_FIELDS,
     DEFAULT,
     MESSAGE_FIELDS,
     ChatOptions,
     Row,
+    Writer,
     reasoning_of,
     text_of,
 )
 from bytepair.chat.sandbox import (
     END_INDEX,
     INDEX,
-    NO_MARKS,
     START,
     STOP,
     RenderProcess,
@@ -43,8 +49,9 @@ from bytepair.chat.sandbox import (
     usage,
 )
 from bytepair.chat.segments import BREAK, Items, Segments, structural
-from bytepair.chat.texts import Disguise, Rendering, deep
-from bytepair.errors import BytepairWarning, ConversationError, warn
+from bytepair.chat.texts import Disguise, MessageText, Region, Rendering
+from bytepair.errors import BytepairWarning, ConversationError, SpecialTokenError, warn
+from bytepair.properties import roles
 from bytepair.properties.metadata import engine_tokens
 
 #: The source of the mask: blocks of the template, renderings of prefixes, or no mask.
@@ -53,6 +60,10 @@ MaskSource: TypeAlias = Literal["blocks", "prefixes", "none"]
 
 #: The keys that this package looks for, whatever the template names.
 _KEYS: Final = MESSAGE_FIELDS | CALL_FIELDS | {"messages", "tools", "text"}
+
+#: The index of a message, and a mark of a block, in what a template writes.
+_INDEX: Final = re.compile(f"{INDEX}([0-9]+){END_INDEX}")
+_MARK: Final = re.compile(f"{_INDEX.pattern}|[{START}{STOP}]")
 
 
 @dataclass(frozen=True)
@@ -101,7 +112,6 @@ class JinjaTemplate:
     pad: str | None = None
     name: str = "jinja"
     prompted: str = "assistant"
-    strip: bool = False
     mask: MaskSource | None = None
     stop: tuple[str, ...] | None = None
     checks: Literal["error", "warn", "off"] = "error"
@@ -122,109 +132,48 @@ class JinjaTemplate:
         return JinjaWriter(tokenizer, self)
 
 
-class JinjaWriter:
+class JinjaWriter(Writer):
     """Converts conversations to segments, with a Jinja template and one tokenizer."""
-
-    join = True
 
     def __init__(self, tokenizer: _core.Tokenizer, template: JinjaTemplate) -> None:
         self.tokenizer = tokenizer
         self.template = template
         self.name = template.name
         self.special = structural(tokenizer)
-        self._variables: dict[str, Any] = {"tools": None, "documents": None}
-        self._variables |= {**engine_tokens(tokenizer), **(template.variables or {})}
+        engine = engine_tokens(tokenizer)
+        self._variables = {"tools": None, "documents": None, **engine, **(template.variables or {})}
         names = sorted(self.special, key=len, reverse=True)
         self._find = re.compile("|".join(map(re.escape, names)) or r"(?!)")
         self._mask = template.mask or ("blocks" if has_blocks(template.source) else "prefixes")
         self.has_mask = self._mask != "none"
-        self._stops = texts.stops(tokenizer, template.stop)
-        process = template.process
-        self._usage = (
-            usage(template.source) if process is None else process.usage(template.source, self.name)
-        )
-        reserved = {"messages", "add_generation_prompt", *engine_tokens(tokenizer)}
-        self._fields = {"tools", *self._usage.variables} - reserved
+        self._stops = _stops(tokenizer, self.special, template.stop)
+        process, source = template.process, template.source
+        self._usage = usage(source) if process is None else process.usage(source, self.name)
+        reserved = {"messages", "add_generation_prompt", *engine}
+        self.fields = {"tools", *self._usage.variables} - reserved
+        self.message_fields = self._usage.names
+        self.takes_any_field = self._usage.is_generic
         self.writes_ids_of_calls = "tool_call_id" in self._usage.names
-
-    def reads(self, field: str) -> bool:
-        """Whether the template uses a field of rows; that of `tools` is checked in training."""
-        return field in self._fields
-
-    def reads_in_message(self, field: str) -> bool:
-        """Whether the template uses a field of messages that not every template takes."""
-        return self._usage.is_generic or field in self._usage.names
 
     def trains_on(self, role: str) -> bool:
         """Whether the model may be trained on messages of a role."""
         return role == self.template.prompted or self._mask != "prefixes"
 
-    def joins_parts(self, role: str) -> bool:
-        """Whether a list of text parts is read as one text; `rendering` finds out."""
-        return False
+    # ------------------------------------------------------------------ conversations to segments
 
     def write(self, row: Row, out: Segments, options: ChatOptions = DEFAULT) -> None:
         """Append a conversation."""
-        rendering = self.rendering(row.messages, row.fields)
-        self.append(self._learned(rendering, row, options), rendering.disguise, out)
+        rendering, regions = self._learned(row, options)
+        self.append(rendering, regions, out)
         out.ends.append(len(out.items))
 
-    def _learned(self, rendering: Rendering, row: Row, options: ChatOptions) -> str:
-        """The rendered string, with marks around what is trained on; what is wrong is reported."""
-        if not self.has_mask:
-            return rendering.string
-        trained_regions = self._regions(rendering, row, options)
-        whole = rendering.string
-        if trained_regions is not None:
-            whole = masks.marked(whole.translate(NO_MARKS), trained_regions)
-        whole = _apart(whole)
-        if self.template.checks != "off":
-            for problem in self._problems(rendering, whole, self._off(row, options)):
-                self._report(problem)
-        if options.train_fields is None or trained_regions is None:
-            return whole
-        wide = [region for region in trained_regions if region.start < region.end]
-        some = [*masks.limited(rendering, wide, options.train_fields, self._find)]
-        some += [region._replace(end=region.start) for region in trained_regions]
-        some.sort(key=lambda region: (region.start, region.end))
-        return masks.marked(whole.translate(NO_MARKS), some)
-
-    def _last_prompt(self, rendering: Rendering) -> list[str | int | None]:
-        """The segments of the prompt of the last turn; none if prefixes are compared anyway."""
-        *before, last = rendering.messages
-        out = Segments()
-        if self._mask == "blocks" and last.get("role") == self.template.prompted:
-            with suppress(ConversationError):  # a template need not render a part
-                self.append(_apart(rendering.run(before, prompt=True)), rendering.disguise, out)
-        return out.items
-
-    def _regions(
-        self, rendering: Rendering, row: Row, options: ChatOptions
-    ) -> list[masks.Region] | None:
-        """What is trained on, by messages; None means all blocks of the template."""
-        trained = row.trained(options.train_on, self.template.prompted)
-        if self._mask == "prefixes":
-            return masks.turns(rendering, self.template.prompted, trained)
-        if trained is None and options.train_fields is None:
-            return None
-        off = [index for index, on in enumerate(trained or ()) if not on]
-        return masks.blocks(rendering, off, [i for i, flag in row.flags.items() if flag])
-
     def prompt(self, row: Row, out: Segments) -> None:
-        """Append a conversation and the start of the model's turn."""
+        """Append a conversation and the start of the model's turn; nothing is trained on."""
         rendering = self.rendering(row.messages, row.fields, prompt=True)
-        string = rendering.string
-        if self._mask == "prefixes":  # turns of the assistant begin apart, as in training
-            own = masks.openings(rendering, self.template.prompted)
-            string = masks.marked(string, own)
-        start = len(out.trained)
-        self.append(_apart(string), rendering.disguise, out)
-        self.end_prompt(out, start)
-
-    @staticmethod
-    def end_prompt(out: Segments, start: int) -> None:
-        """Nothing of a prompt is trained on."""
-        out.trained[start:] = bytes(len(out.trained) - start)
+        regions = rendering.blocks
+        if self._mask == "prefixes":
+            regions = masks.turns(rendering, self.template.prompted, [False] * len(row.messages))
+        self.append(rendering, _apart(regions, ()), out)  # turns begin apart, as in training
         out.ends.append(len(out.items))
 
     def halves(self, row: Row, count: int, options: ChatOptions) -> tuple[Items, Items]:
@@ -233,67 +182,153 @@ class JinjaWriter:
         Raises:
             ConversationError: if the rendering of both does not begin with that of the prompt.
         """
-        rendering = self.rendering(row.messages, row.fields)
-        marked = self._learned(rendering, row, options)
-        prompt = rendering.run(rendering.messages[:count], prompt=True).translate(NO_MARKS)
-        what = "the answer does not continue the prompt"
-        hint = "use a template where it does"
-        plain = marked.translate(NO_MARKS)
-        masks.check_prefix(prompt, plain, what, rendering, hint)
-        before, after = Segments(), Segments()
-        for part, out in zip(masks.split(marked, len(prompt)), (before, after), strict=True):
-            self.append(part, rendering.disguise, out)
+        rendering, regions = self._learned(row, options)
+        prompt = rendering.run(rendering.messages[:count], prompt=True).string
+        what, hint = "the answer does not continue the prompt", "use a template where it does"
+        masks.check_prefix(prompt, rendering.string, what, rendering, hint)
+        end, before, after = len(prompt), Segments(), Segments()
+        own = [Region(start, min(stop, end)) for start, stop, _ in regions if start < end]
+        others = [Region(max(start, end), stop) for start, stop, _ in regions if stop > end]
+        self.append(rendering, own, before, stop=end)
+        self.append(rendering, others, after, start=end)
         if not self.has_mask:  # an answer as a whole is what the model is to write
             after.trained = bytearray([1] * len(after.items))
         return (before.items, bytes(len(before.items))), (after.items, bytes(after.trained))
 
-    def _off(self, row: Row, options: ChatOptions) -> set[int]:
-        """The turns of the assistant that are not trained on."""
+    def append(
+        self,
+        rendering: Rendering,
+        regions: Sequence[Region],
+        out: Segments,
+        start: int = 0,
+        stop: int | None = None,
+    ) -> None:
+        """Append a part of a rendered string, divided at special tokens.
+
+        Texts in regions are trained on. An empty region divides a text: its two parts are encoded
+        apart, as if a prompt ended there.
+        """
+        string = rendering.string
+        for begin, end, _ in regions:
+            self._append(string[start:begin], 0, rendering.disguise, out)
+            if begin == end and out.items and isinstance(out.items[-1], str):
+                out.items.append(BREAK)
+                out.trained.append(0)
+            self._append(string[begin:end], 1, rendering.disguise, out)
+            start = end
+        self._append(string[start:stop], 0, rendering.disguise, out)
+
+    def _append(self, string: str, trained: int, disguise: Disguise, out: Segments) -> None:
+        end = 0
+        for match in (*self._find.finditer(string), None):
+            text = disguise.take_off(string[end : match.start() if match else None])
+            new: list[str | int | None] = [text] if text else []
+            if match:
+                new.append(self.special[match.group()])
+                end = match.end()
+            out.items += new
+            out.trained += bytes([trained]) * len(new)
+
+    def items(
+        self, rendering: Rendering, start: int = 0, stop: int | None = None
+    ) -> list[str | int | None]:
+        """The segments of a part of a rendered string."""
+        out = Segments()
+        self.append(rendering, (), out, start, stop)
+        return out.items
+
+    # ------------------------------------------------------------------ what is trained on
+
+    def _learned(self, row: Row, options: ChatOptions) -> tuple[Rendering, list[Region]]:
+        """The rendered conversation, and what is trained on; what is wrong is reported."""
+        checks = self.has_mask and self.template.checks != "off"
+        rendering = self.rendering(row.messages, row.fields, mark=checks)
+        if not self.has_mask:
+            return rendering, []
         role = self.template.prompted
-        trained = row.trained(options.train_on, role) or ()
-        return {i for i, on in enumerate(trained) if not on and row.messages[i]["role"] == role}
+        trained = row.trained(options.train_on, role)
+        off = [index for index, on in enumerate(trained or ()) if not on]
+        if self._mask == "prefixes":
+            regions = masks.turns(rendering, role, trained)
+        elif trained is None and options.train_fields is None:
+            regions = rendering.blocks
+        else:
+            regions = masks.blocks(rendering, off, [i for i, flag in row.flags.items() if flag])
+        if checks:
+            lossy = {index for index in off if row.messages[index]["role"] == role}
+            for problem in self._problems(rendering, regions, lossy):
+                self._report(*problem)
+        if options.train_fields is None:
+            return rendering, _apart(regions)
+        parts = masks.limited(rendering, regions, options.train_fields, self._find)
+        return rendering, _apart(regions, parts)
 
     def _problems(
-        self, rendering: Rendering, marked: str, off: set[int]
-    ) -> Iterator[texts.Problem]:
-        yield from texts.dropped(rendering, off, self._find)
-        out = Segments()
-        self.append(marked, rendering.disguise, out)
-        prompt, encode = self._last_prompt(rendering), self.tokenizer.encode
-        yield from texts.unprompted(prompt, out.items, encode)
-        segments = zip(out.items, out.trained, strict=True)
-        yield from texts.endless(segments, self._stops, self.special)
+        self, rendering: Rendering, regions: Sequence[Region], off: set[int]
+    ) -> Iterator[tuple[str, str]]:
+        """What is wrong with a rendered conversation, and what to do about it.
 
-    def _report(self, problem: texts.Problem) -> None:
-        text, hint = f"the template {self.template.name!r}: {problem.message}", problem.hint
+        Messages `off`, the turns that are not trained on, may lose text, as earlier reasoning does.
+        """
+        dropped = [place.description for place in rendering.dropped if place.message not in off]
+        if dropped:
+            yield (
+                f"it drops {', '.join(dropped)}",
+                "use a template that renders it, or remove it from the conversation",
+            )
+        out = Segments()
+        self.append(rendering, _apart(regions), out)
+        yield from masks.unprompted(self._last_prompt(rendering), out.items, self.tokenizer.encode)
+        trained = [item for item, on in zip(out.items, out.trained, strict=True) if on]
+        yield from masks.endless(trained, self._stops, self.special)
+
+    def _last_prompt(self, rendering: Rendering) -> list[str | int | None]:
+        """The segments of the prompt of the last turn; none if prefixes are compared anyway."""
+        out, (*before, last) = Segments(), rendering.messages
+        if self._mask == "blocks" and last["role"] == self.template.prompted:
+            with suppress(ConversationError):  # a template need not render a part
+                prompt = rendering.run(before, prompt=True)
+                self.append(prompt, _apart(prompt.blocks), out)
+        return out.items
+
+    def _report(self, problem: str, hint: str) -> None:
+        text = f"the template {self.template.name!r}: {problem}"
         if self.template.checks != "error":
             warn(BytepairWarning(text, option="checks", hint=hint))
             return
-        hint = f"{hint}, or " if hint else ""
-        hint += 'pass checks="warn" or "off" to the template'
+        hint += ', or pass checks="warn" or "off" to the template'
         raise ConversationError(text, option="checks", value="error", hint=hint)
 
+    # ------------------------------------------------------------------ the rendered string
+
     def rendering(
-        self, messages: Sequence[Any], fields: Mapping[str, Any], *, prompt: bool = False
+        self,
+        messages: Sequence[Any],
+        fields: Mapping[str, Any],
+        *,
+        prompt: bool = False,
+        mark: bool = False,
     ) -> Rendering:
         """Render a conversation with a disguise that does not mislead the template.
 
         If the template takes no lists of parts, lists of text parts are joined to one text. If it
         does not ask whether the content is none, it would print a missing content as "None".
+        With `mark`, the result says which texts are dropped.
         """
         if not self._usage.tests_content:
             messages = [{**m, "content": ""} if m["content"] is None else m for m in messages]
         try:
-            return self._disguised({**fields, "messages": list(messages)}, prompt)
+            return self._disguised({**fields, "messages": list(messages)}, prompt, mark)
         except ConversationError:
             texts = [_with_text(message) for message in messages]
             if texts == list(messages):
                 raise
-        return self._disguised({**fields, "messages": texts}, prompt)
+        return self._disguised({**fields, "messages": texts}, prompt, mark)
 
-    def _disguised(self, fields: dict[str, Any], prompt: bool) -> Rendering:
+    def _disguised(self, fields: dict[str, Any], prompt: bool, mark: bool) -> Rendering:
         characters = set(json.dumps([fields, self._variables], ensure_ascii=False, default=str))
         characters |= set(self.template.source)
+        known = self._usage.names | _KEYS
         plain = self._run(fields, prompt)
         for index, message in enumerate(fields["messages"]):
             if isinstance(message.get("content"), list) and str(message["content"]) in plain:
@@ -301,29 +336,45 @@ class JinjaWriter:
                     f"the content of message {index} is a list, which the template "
                     f"{self.name!r} does not take"
                 )
-        for everywhere in (True, False):
-            disguise = Disguise(self.special, characters, everywhere=everywhere)
-            disguised = deep(fields, disguise, self._usage.names | _KEYS)
-            string, starts = _starts(self._run(disguised, prompt, with_indices=True))
-            if disguise.take_off(string) == plain:
-                return self._rendering(string, starts, disguise, disguised)
+        dropped: Sequence[MessageText] = ()
+        for everywhere, marked in ((True, True), (True, False), (False, True), (False, False)):
+            if marked and not mark:
+                continue
+            disguise = Disguise(
+                self.special, characters, everywhere=everywhere, fixed=known, mark=marked
+            )
+            hidden = disguise.conversation(fields)
+            try:
+                string = self._run(hidden, prompt, with_indices=True)
+            except ConversationError:
+                if not marked:
+                    raise
+                dropped = ()  # what the template makes of such texts says nothing
+                continue
+            dropped = disguise.dropped(string) if marked else dropped
+            if disguise.take_off(_INDEX.sub("", string)) == plain:
+                return self._rendering(string, disguise, hidden, dropped)
         raise ConversationError(
-            (
-                f"the template {self.template.name!r} searches for special tokens in the text of "
-                "messages, but text never contains any"
-            ),
+            f"the template {self.template.name!r} searches for special tokens in the text of "
+            "messages, but text never contains any",
             hint="pass this content in the fields that the template has for it",
         )
 
     def _rendering(
-        self, string: str, starts: dict[int, int], disguise: Disguise, fields: dict[str, Any]
+        self,
+        marked: str,
+        disguise: Disguise,
+        fields: dict[str, Any],
+        dropped: Sequence[MessageText] = (),
     ) -> Rendering:
-        def run(messages: list[Any], *, prompt: bool = False, tools: Any = None) -> str:
-            changed = {"messages": messages} | ({} if tools is None else {"tools": tools})
-            return self._unmarked(self._run({**fields, **changed}, prompt))
+        """A rendered string without marks around messages and blocks, and where they stood."""
 
-        whole, tools = self._unmarked(string), fields.get("tools")
-        return Rendering(whole, starts, disguise, fields["messages"], tools, run)
+        def run(messages: list[Any], *, prompt: bool = False) -> Rendering:
+            changed = {**fields, "messages": messages}
+            return self._rendering(self._run(changed, prompt), disguise, changed)
+
+        string, starts, blocks = _unmarked(marked, self._mask == "blocks")
+        return Rendering(string, starts, blocks, disguise, fields["messages"], run, dropped)
 
     def _run(self, fields: dict[str, Any], prompt: bool, *, with_indices: bool = False) -> str:
         """Run the template; its result contains marks around blocks."""
@@ -332,74 +383,56 @@ class JinjaWriter:
         run = render if self.template.process is None else self.template.process.render
         return run(self.template.source, self.template.name, variables, with_indices)
 
-    def _unmarked(self, string: str) -> str:
-        """Remove the marks of blocks, unless the mask is derived from them."""
-        return string if self._mask == "blocks" else string.translate(NO_MARKS)
 
-    def append(self, string: str, disguise: Disguise, out: Segments) -> None:
-        """Split a string at special tokens and at the boundaries of trained parts."""
-        trained, before = 0, " "
-        for piece in re.split(f"([{START}{STOP}])", string):
-            if piece in (START, STOP) and piece:
-                is_empty = piece == STOP and before == ""
-                trained, before = int(piece == START), piece
-                if is_empty and out.items and isinstance(out.items[-1], str):
-                    out.items.append(BREAK)
-                    out.trained.append(0)
-                continue
-            before = piece
-            end = 0
-            for match in self._find.finditer(piece):
-                self._text(disguise.take_off(piece[end : match.start()]), trained, out)
-                out.items.append(self.special[match.group()])
-                out.trained.append(trained)
-                end = match.end()
-            self._text(disguise.take_off(piece[end:]), trained, out)
-
-    def items(self, string: str, rendering: Rendering) -> list[str | int | None]:
-        """The segments of a part of the rendered string."""
-        out = Segments()
-        self.append(string.translate(NO_MARKS), rendering.disguise, out)
-        return out.items
-
-    @staticmethod
-    def _text(text: str, trained: int, out: Segments) -> None:
-        if text:
-            out.items.append(text)
-            out.trained.append(trained)
+def _apart(regions: Sequence[Region], parts: Sequence[Region] | None = None) -> list[Region]:
+    """Regions, or parts of them, and an empty region where each region begins."""
+    starts = [region._replace(end=region.start) for region in regions]
+    return sorted([*starts, *(regions if parts is None else parts)])
 
 
-def _apart(string: str) -> str:
-    """Put an empty region before each: there the turn begins, and texts are encoded apart."""
-    return string.replace(START, START + STOP + START)
-
-
-def _starts(string: str) -> tuple[str, dict[int, int]]:
-    """A string without indices, and where each message begins if the marks are left out, too."""
+def _unmarked(marked: str, has_blocks: bool) -> tuple[str, dict[int, int], list[Region]]:
+    """A string without marks, where each message begins, and the blocks that are trained on."""
     starts: dict[int, int] = {}
-    place, (first, *others) = 0, string.split(INDEX)
-    pieces = [first]
-    for other in others:
-        place += len(pieces[-1].translate(NO_MARKS))
-        index, _, piece = other.partition(END_INDEX)
-        starts[int(index)] = place
-        pieces.append(piece)
-    return "".join(pieces), starts
+    blocks: list[Region] = []
+    pieces, length, end, start = [], 0, 0, -1
+    for mark in _MARK.finditer(marked):
+        pieces.append(marked[end : mark.start()])
+        length, end = length + len(pieces[-1]), mark.end()
+        if mark[1]:
+            starts[int(mark[1])] = length
+        elif has_blocks and mark[0] == START:
+            start = length
+        elif has_blocks and start >= 0:
+            blocks.append(Region(start, length))
+            start = -1
+    return "".join([*pieces, marked[end:]]), starts, blocks
 
 
 def _aliased(message: Any) -> Any:
     """A message with its reasoning in all fields that templates use, as in `transformers`."""
-    if not isinstance(message, Mapping):
-        return message
     reasoning = reasoning_of(message)
-    return (
-        message
-        if reasoning is None
-        else {"thinking": reasoning, **message, "reasoning_content": reasoning}
-    )
+    if reasoning is None:
+        return message
+    return {"thinking": reasoning, **message, "reasoning_content": reasoning}
 
 
 def _with_text(message: Any) -> Any:
     """A message whose content, if it is a list of text parts, is joined to one text."""
     text = text_of(message.get("content"))
     return message if text is None else {**message, "content": text}
+
+
+def _stops(
+    tokenizer: _core.Tokenizer, special: Mapping[str, int], names: Sequence[str] | None
+) -> dict[int, str]:
+    """The ids that may end a turn, and their names; empty if unknown."""
+    if names is None:
+        by_role = roles.roles(tokenizer)
+        names = [by_role[role] for role in ("eos", "end_of_turn") if role in by_role]
+    for name in names:
+        if name not in special:
+            raise SpecialTokenError(
+                f"stop contains {name!r}, which is not a special token of the tokenizer; it has "
+                f"{' '.join(special) or 'none'}"
+            )
+    return {special[name]: name for name in names}

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from bytepair.errors import ConversationError
 
-#: What the fields of a row are: a conversation of messages, or one of three formats of data sets.
-RowKind: TypeAlias = Literal["messages", "sharegpt", "alpaca", "completion"]
+#: What the fields of a row are: a conversation of messages, or one of four formats of data sets.
+RowKind: TypeAlias = Literal["messages", "sharegpt", "alpaca", "completion", "kto"]
 
 #: The kind of rows that are preference pairs, which `preferences` reads.
 PAIRS: Final = "preference"
 
-
 #: The fields of a row that may contain the messages.
 COLUMNS: Final = ("messages", "conversations", "conversation")
 
+#: Fields by which an error message recognizes what a row may be.
+_SIGNS: Final = {"alpaca": {"instruction", "output"}, "completion": {"prompt", "completion"}}
 
 #: The levels of lists and objects in a field of a conversation, and the bits of its integers.
 MOST_DEPTH: Final = 200
@@ -46,10 +47,10 @@ def _of_messages(fields: dict[str, Any]) -> list[Any]:
     """Take the messages out of the fields of a row."""
     name = "messages" if "messages" in fields else next(filter(fields.get, COLUMNS), None)
     if name is None:
-        kinds = [kind for kind, names in _SIGNS.items() if names <= fields.keys()]
-        hint = f'if it is a row of {kinds[0]}, pass rows="{kinds[0]}"' if kinds else ""
         if {"chosen", "rejected"} <= fields.keys():
             return _of_pairs(fields)
+        kinds = [kind for kind, names in _SIGNS.items() if names <= fields.keys()]
+        hint = f'if it is a row of {kinds[0]}, pass rows="{kinds[0]}"' if kinds else ""
         raise no_conversation("a mapping without it", hint)
     messages = fields.pop(name)
     if type(messages) is not list and not is_list(messages):
@@ -57,10 +58,7 @@ def _of_messages(fields: dict[str, Any]) -> list[Any]:
     first = messages[0] if messages else None
     if isinstance(first, dict) and "role" not in first and {"from", "value"} <= first.keys():
         raise ConversationError(
-            (
-                'message 0 must be a mapping with a string under "role", but it has "from" '
-                'and "value"'
-            ),
+            'message 0 must be a mapping with a string under "role", but it has "from" and "value"',
             option="rows",
             hint='pass rows="sharegpt"',
         )
@@ -128,26 +126,31 @@ def _of_completion(fields: dict[str, Any]) -> list[Any]:
     ]
 
 
+def _of_kto(fields: dict[str, Any]) -> list[Any]:
+    """The messages of a row of KTO: a prompt, a completion, and whether it is a good one."""
+    if not isinstance(fields.pop("label", None), bool):
+        raise ConversationError('a row of kto must have true or false under "label"')
+    return _of_completion(fields)
+
+
 def _of_pairs(_fields: dict[str, Any]) -> list[Any]:
     raise no_conversation(
         "a mapping without it", "preference pairs are rendered by render_preferences"
     )
 
 
-def _side(fields: dict[str, Any], name: str, role: str) -> Iterator[Any]:
+def _side(fields: dict[str, Any], name: str, role: str) -> list[Any]:
     """A prompt or a completion: a text, or a list of messages."""
     value = fields.pop(name, None)
     if isinstance(value, str):
-        yield {"role": role, "content": value}
-        return
+        return [{"role": role, "content": value}]
     if not is_list(value) or not value:
         raise ConversationError(
             f'a row of completion must have a string or a list of messages under "{name}"'
         )
-    for message in value:
-        if not isinstance(message, Mapping):
-            raise ConversationError(f"{name} must be a string or a list of messages")
-        yield message
+    if not all(isinstance(message, Mapping) for message in value):
+        raise ConversationError(f"{name} must be a string or a list of messages")
+    return list(value)
 
 
 def _system(fields: dict[str, Any]) -> list[Any]:
@@ -160,13 +163,8 @@ KINDS: Final = {
     "sharegpt": _of_sharegpt,
     "alpaca": _of_alpaca,
     "completion": _of_completion,
+    "kto": _of_kto,
     PAIRS: _of_pairs,
-}
-
-#: Fields by which an error message recognizes what a row may be.
-_SIGNS: Final = {
-    "alpaca": {"instruction", "output"},
-    "completion": {"prompt", "completion"},
 }
 
 
@@ -178,7 +176,7 @@ def parsed_json(text: str, what: str) -> Any:
     try:
         return read_json(text)
     except ValueError as error:
-        raise ConversationError(f"{what} is a string, but not JSON: {error}") from None
+        raise ConversationError(f"{what} must be JSON: {error}") from None
 
 
 def read_json(text: str) -> Any:
@@ -232,17 +230,6 @@ def no_json(value: Any) -> str:
     return f"it is nested more than {MOST_DEPTH} levels deep"
 
 
-def _number(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"the number {text[:40]} is too large")
-    return number
-
-
-def _constant(text: str) -> Any:
-    raise ValueError(f"{text} is not a value of JSON")
-
-
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
@@ -252,6 +239,4 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-_DECODER: Final = json.JSONDecoder(
-    parse_float=_number, parse_constant=_constant, object_pairs_hook=_object
-)
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_object)

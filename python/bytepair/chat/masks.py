@@ -15,18 +15,14 @@ out how a turn is opened. Only where this leaves a doubt are the prefixes of a m
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from bytepair.chat.rows import REASONING, reasoning_of, text_of
-from bytepair.chat.sandbox import NO_MARKS, START, STOP
-from bytepair.chat.segments import role_or_none
 from bytepair.chat.template import MessageField
-from bytepair.chat.texts import Rendering
+from bytepair.chat.texts import Region, Rendering
 from bytepair.errors import ConversationError
-
-_MARK: Final = re.compile(f"[{START}{STOP}]")
 
 #: The start and the end of a field.
 _Span: TypeAlias = "tuple[int, int, MessageField]"
@@ -35,54 +31,6 @@ _HINT: Final = (
     "use a template that renders it the same, one with {% generation %} blocks, or pass "
     'mask="none" to the template for ids alone'
 )
-
-
-class Region(NamedTuple):
-    """A part of a string that is trained on.
-
-    Attributes:
-        owner: the index of the message that it belongs to.
-        start: its start.
-        end: its end.
-    """
-
-    owner: int
-    start: int
-    end: int
-
-
-def marked(string: str, regions: Iterable[Region]) -> str:
-    """A string without marks, with marks around regions, which are in order.
-
-    Example:
-        >>> unmarked(marked("hi yo", [Region(0, 3, 5)]))
-        ('hi yo', [(3, 5)])
-    """
-    end, pieces = 0, []
-    for region in regions:
-        pieces += [string[end : region.start], START, string[region.start : region.end], STOP]
-        end = region.end
-    return "".join([*pieces, string[end:]])
-
-
-def unmarked(string: str) -> tuple[str, list[tuple[int, int]]]:
-    """A string without its marks, and the start and end of each region."""
-    places = [mark.start() - number for number, mark in enumerate(_MARK.finditer(string))]
-    return string.translate(NO_MARKS), list(zip(places[::2], places[1::2], strict=True))
-
-
-def split(string: str, at: int) -> tuple[str, str]:
-    """The two parts of a marked string, before and after a position.
-
-    Example:
-        >>> before, after = split(marked("hi yo", [Region(0, 1, 4)]), 3)
-        >>> unmarked(before), unmarked(after)
-        (('hi ', [(1, 3)]), ('yo', [(0, 1)]))
-    """
-    plain, places = unmarked(string)
-    before = [Region(0, a, min(b, at)) for a, b in places if a < at]
-    after = [Region(0, max(a, at) - at, b - at) for a, b in places if b > at]
-    return marked(plain[:at], before), marked(plain[at:], after)
 
 
 # ---------------------------------------------------------------------------- turns by prefixes
@@ -98,32 +46,17 @@ def turns(rendering: Rendering, role: str, trained: Sequence[bool] | None) -> li
         ConversationError: if the rendering of a prefix of the conversation is not a prefix of the
             whole rendering.
     """
-    own = [i for i, message in enumerate(rendering.messages) if role_or_none(message) == role]
+    own = [i for i, message in enumerate(rendering.messages) if message["role"] == role]
     on = [i for i in own if trained is None or trained[i]]
     opening = _opening(rendering, on or own)
-    found = []
+    regions = []
     for index in own:
-        span = _span_by_start(rendering, index, opening)
+        region = _by_start(rendering, index, opening)
         if index in on:
-            found.append(Region(index, *(span or _span_by_prefixes(rendering, index))))
-        elif span is not None:
-            found.append(Region(index, span[0], span[0]))
-    return found
-
-
-def openings(rendering: Rendering, role: str) -> list[Region]:
-    """Empty regions where the turns of a role begin in a prompt, as `turns` finds them."""
-    with suppress(ConversationError):
-        before = rendering.run(rendering.messages)
-        if rendering.string.startswith(before):
-            return _empty(rendering, role, rendering.string[len(before) :])
-    return []
-
-
-def _empty(rendering: Rendering, role: str, opening: str) -> list[Region]:
-    own = [i for i, message in enumerate(rendering.messages) if role_or_none(message) == role]
-    spans = {index: _span_by_start(rendering, index, opening) for index in own}
-    return [Region(i, span[0], span[0]) for i, span in spans.items() if span is not None]
+            regions.append(region or _by_prefixes(rendering, index))
+        elif region is not None:
+            regions.append(region._replace(end=region.start))
+    return regions
 
 
 def _opening(rendering: Rendering, indices: Sequence[int]) -> str:
@@ -139,29 +72,29 @@ def _opening(rendering: Rendering, indices: Sequence[int]) -> str:
     start = rendering.starts.get(count)
     if start is None:
         return ""
-    try:
-        prompt = rendering.run(rendering.messages[:count], prompt=True)
-    except ConversationError:
-        return ""
-    return prompt[start:] if prompt.startswith(rendering.string[:start]) else ""
+    with suppress(ConversationError):
+        prompt = rendering.run(rendering.messages[:count], prompt=True).string
+        return prompt[start:] if prompt.startswith(rendering.string[:start]) else ""
+    return ""
 
 
-def _span_by_start(rendering: Rendering, index: int, opening: str) -> tuple[int, int] | None:
+def _by_start(rendering: Rendering, index: int, opening: str) -> Region | None:
     """What a message adds after the opening of its turn; None if that is unclear."""
-    starts, last = rendering.starts, len(rendering.messages) - 1
-    start = starts.get(index)
-    end = len(rendering.string) if index == last else starts.get(index + 1)
+    starts, string = rendering.starts, rendering.string
+    is_last = index == len(rendering.messages) - 1
+    start, end = starts.get(index), len(string) if is_last else starts.get(index + 1)
     if not opening or start is None or end is None:
         return None
     begin = start + len(opening)
-    return (begin, end) if begin <= end and rendering.string.startswith(opening, start) else None
+    is_clear = begin <= end and string.startswith(opening, start)
+    return Region(begin, end, index) if is_clear else None
 
 
-def _span_by_prefixes(rendering: Rendering, index: int) -> tuple[int, int]:
-    """The span, in the whole string, of what a message of the assistant adds."""
-    messages = rendering.messages
+def _by_prefixes(rendering: Rendering, index: int) -> Region:
+    """What a message of the assistant adds to the rendering of those before it."""
+    messages, whole = rendering.messages, rendering.string
     try:
-        prompt = rendering.run(messages[:index], prompt=True)
+        prompt = rendering.run(messages[:index], prompt=True).string
     except ConversationError as error:
         raise ConversationError(
             f"no mask can be derived for message {index}, because the template cannot render the "
@@ -169,21 +102,13 @@ def _span_by_prefixes(rendering: Rendering, index: int) -> tuple[int, int]:
             option="mask",
             hint=_HINT,
         ) from error
-    last = index + 1 == len(messages)
-    through = rendering.string if last else rendering.run(messages[: index + 1])
-    check_prefix(
-        prompt,
-        through,
-        f"message {index} does not continue the prompt of the messages before it",
-        rendering,
-    )
-    check_prefix(
-        through,
-        rendering.string,
-        f"the template renders the first {index + 1} messages differently when others follow",
-        rendering,
-    )
-    return len(prompt), len(through)
+    is_last = index + 1 == len(messages)
+    through = whole if is_last else rendering.run(messages[: index + 1]).string
+    what = f"message {index} does not continue the prompt of the messages before it"
+    check_prefix(prompt, through, what, rendering)
+    what = f"the template renders the first {index + 1} messages differently when others follow"
+    check_prefix(through, whole, what, rendering)
+    return Region(len(prompt), len(through), index)
 
 
 def check_prefix(
@@ -192,17 +117,20 @@ def check_prefix(
     """Reject a rendering that does not begin with that of fewer messages; show the difference."""
     if whole.startswith(prefix):
         return
-    at = next(
-        (i for i, (a, b) in enumerate(zip(prefix, whole, strict=False)) if a != b),
-        min(len(prefix), len(whole)),
-    )
-    was, now = (rendering.disguise.take_off(s[max(0, at - 20) : at + 20]) for s in (prefix, whole))
+    prefix, whole = map(rendering.disguise.take_off, (prefix, whole))
+    at = _first_difference(prefix, whole)
+    was, now = (string[max(0, at - 20) : at + 20] for string in (prefix, whole))
     raise ConversationError(
         f"{what}, so the training text would differ from the text in use: at character {at}, "
         f"{was!r} becomes {now!r}",
         option="mask" if hint is _HINT else None,
         hint=hint,
     )
+
+
+def _first_difference(one: str, other: str) -> int:
+    both = enumerate(zip(one, other, strict=False))
+    return next((i for i, (a, b) in both if a != b), min(len(one), len(other)))
 
 
 # ---------------------------------------------------------------------------- blocks
@@ -215,38 +143,32 @@ def blocks(rendering: Rendering, off: Collection[int], on: Collection[int]) -> l
         ConversationError: if it cannot be told which message a block belongs to, or a message of
             `on` has no block.
     """
-    _, places = unmarked(rendering.string)
-    owners = [_owner(rendering, number, *place) for number, place in enumerate(places)]
-    for index in on:
-        if index not in owners:
-            raise ConversationError(
-                f"message {index} is to be trained on, but the template has no "
-                "{% generation %} block for it"
-            )
-    found = [Region(owner, *place) for owner, place in zip(owners, places, strict=True)]
-    return [part._replace(end=part.start) if part.owner in off else part for part in found]
+    regions = [
+        block._replace(owner=_owner(rendering.starts, number, block.start, block.end))
+        for number, block in enumerate(rendering.blocks)
+    ]
+    missing = set(on).difference(region.owner for region in regions)
+    if missing:
+        raise ConversationError(
+            f"message {min(missing)} is to be trained on, but the template has no "
+            "{% generation %} block for it"
+        )
+    return [one._replace(end=one.start) if one.owner in off else one for one in regions]
 
 
-def _owner(rendering: Rendering, number: int, start: int, end: int) -> int:
+def _owner(starts: Mapping[int, int], number: int, start: int, end: int) -> int:
     """The message of a block: the last one that begins before it, if none begins within it."""
-    starts = rendering.starts
-    if any(start < place < end for place in starts.values()):
-        raise _unclear(f"block {number} has text of several messages")
     before = [index for index, place in starts.items() if place <= start]
-    if not before:
-        raise _unclear(f"block {number} has no text of a message")
+    several = any(start < place < end for place in starts.values())
+    if several or not before:
+        why = "text of several messages" if several else "no text of a message"
+        raise ConversationError(
+            "some turns are not to be trained on, but it is unclear which {% generation %} blocks "
+            f"are theirs: block {number} has {why}",
+            option="mask",
+            hint='pass mask="prefixes" to the template',
+        )
     return max(before, key=lambda index: (starts[index], index))
-
-
-def _unclear(why: str) -> ConversationError:
-    return ConversationError(
-        (
-            "some turns are not to be trained on, but it is unclear which {% generation %} "
-            f"blocks are theirs: {why}"
-        ),
-        option="mask",
-        hint='pass mask="prefixes" to the template',
-    )
 
 
 # ---------------------------------------------------------------------------- fields of a message
@@ -257,7 +179,7 @@ def limited(
     regions: Sequence[Region],
     names: Collection[MessageField],
     special: re.Pattern[str],
-) -> Iterator[Region]:
+) -> list[Region]:
     """The parts of regions that belong to the fields that are trained on.
 
     Args:
@@ -269,19 +191,20 @@ def limited(
     Raises:
         ConversationError: if the template does not write the fields apart and in order.
     """
-    spans: dict[int, list[_Span]] = {}
-    for region in regions:
-        if region.owner not in spans:
-            own = [one for one in regions if one.owner == region.owner]
-            finder = _Finder(rendering, region.owner, special)
-            spans[region.owner] = finder.spans(own[0].start, own[-1].end)
-        for start, end, field in spans[region.owner]:
-            start, end = max(start, region.start), min(end, region.end)
-            if field in names and start < end:
-                yield Region(region.owner, start, end)
+    parts = []
+    filled = [region for region in regions if region.start < region.end]
+    for index in dict.fromkeys(region.owner for region in filled):
+        own = [region for region in filled if region.owner == index]
+        spans = _Fields(rendering, index, special).spans(own[0].start, own[-1].end)
+        for region in own:
+            for start, end, field in spans:
+                start, end = max(start, region.start), min(end, region.end)
+                if field in names and start < end:
+                    parts.append(Region(start, end, index))
+    return parts
 
 
-class _Finder:
+class _Fields:
     """Finds the fields of one message in the rendered string: reasoning, content, tool calls.
 
     A template does not say where one ends and the next begins. To find the content, its text is
@@ -296,40 +219,34 @@ class _Finder:
     def __init__(self, rendering: Rendering, index: int, special: re.Pattern[str]) -> None:
         self._rendering, self._index, self._special = rendering, index, special
         self._message: Mapping[str, Any] = rendering.messages[index]
-        self._string = rendering.string.translate(NO_MARKS)
 
     def spans(self, start: int, end: int) -> list[_Span]:
         """The fields of the message, which has written what stands between two positions."""
-        thought, has_calls = reasoning_of(self._message), bool(self._message.get("tool_calls"))
-        reasoning = self._place("reasoning") if str(thought or "").strip() else (start, start)
-        content = self._place("content") if self._has_text() else None
-        if content is None and not has_calls:
+        message = self._message
+        thought, text = str(reasoning_of(message) or ""), message.get("content")
+        text = text if isinstance(text, str) else text_of(text) or ""
+        reasoning = self._place("reasoning") if thought.strip() else (start, start)
+        content = self._place("content") if text.strip() else None
+        if content is None and not message.get("tool_calls"):
             return [(start, end, "reasoning" if thought else "content")]
-        calls = self._start_of_calls(content) if has_calls else end
+        calls = self._start_of_calls(content) if message.get("tool_calls") else end
         first, last = content or (calls, calls)
         if not start <= reasoning[0] <= reasoning[1] <= first <= last <= calls <= end:
             raise self._unclear("it does not write reasoning, content and tool calls in this order")
         return [(start, first, "reasoning"), (first, calls, "content"), (calls, end, "tool_calls")]
 
-    def _has_text(self) -> bool:
-        content = self._message.get("content")
-        return bool((content if isinstance(content, str) else text_of(content) or "").strip())
-
     def _place(self, field: str) -> tuple[int, int]:
         """The start and the end of the text of a field."""
         character = next(self._rendering.disguise.free)
+        changed = dict(self._message)
         if field == "reasoning":
-            name = next(name for name in REASONING if self._message.get(name) is not None)
-            changed = {k: v for k, v in self._message.items() if k not in REASONING}
-            changed[name] = character
+            name = next(name for name in REASONING if changed.get(name) is not None)
+            changed = {k: v for k, v in changed.items() if k not in REASONING} | {name: character}
         else:
-            is_text = isinstance(self._message["content"], str)
-            text = [{"type": "text", "text": character}]
-            changed = {**self._message, "content": character if is_text else text}
-        before, _, after = self._rendered(changed, len(self._rendering.messages)).partition(
-            character
-        )
-        whole = self._string
+            is_text = isinstance(changed["content"], str)
+            changed["content"] = character if is_text else [{"type": "text", "text": character}]
+        before, _, after = self._rendered(changed, None).partition(character)
+        whole = self._rendering.string
         if not (whole.startswith(before) and whole.endswith(after) and character not in after):
             raise self._unclear(f"what it writes around the {field} depends on the {field}")
         return len(before), len(whole) - len(after)
@@ -338,29 +255,88 @@ class _Finder:
         """The first position that differs when the message has no calls."""
         changed = {k: v for k, v in self._message.items() if k != "tool_calls"}
         changed["content"] = changed.get("content") or ""
-        without = self._rendered(changed, self._index + 1)
-        both = zip(self._string, without, strict=False)
-        end = min(len(self._string), len(without))
-        at = next((at for at, (one, other) in enumerate(both) if one != other), end)
-        for string in (self._string, without):  # the names of two tokens may begin alike
+        whole, without = self._rendering.string, self._rendered(changed, self._index + 1)
+        at = _first_difference(whole, without)
+        for string in (whole, without):  # the names of two tokens may begin alike
             for token in self._special.finditer(string):
                 if token.start() >= at:
                     break
                 at = min(at, token.start()) if token.end() > at else at
         return at if content is None else min(at, content[1])
 
-    def _rendered(self, changed: Mapping[str, Any], count: int) -> str:
-        """The first messages, with one that is changed, rendered without marks."""
+    def _rendered(self, changed: Mapping[str, Any], count: int | None) -> str:
+        """The first messages, with one that is changed."""
         messages = [*self._rendering.messages]
         messages[self._index] = changed
-        return self._rendering.run(messages[:count]).translate(NO_MARKS)
+        return self._rendering.run(messages[:count]).string
 
     def _unclear(self, why: str) -> ConversationError:
         return ConversationError(
-            (
-                f"train_fields leaves out fields of message {self._index}, but the template does "
-                f"not write them apart: {why}"
-            ),
+            f"train_fields leaves out fields of message {self._index}, but the template does not "
+            f"write them apart: {why}",
             option="train_fields",
             hint="train on all fields, or put reasoning and calls into fields of their own",
+        )
+
+
+# ---------------------------------------------------------------------------- checks
+
+
+def unprompted(
+    prompt: Sequence[str | int | None],
+    whole: Sequence[str | int | None],
+    encode: Any,
+) -> Iterator[tuple[str, str]]:
+    """A problem and its hint if ids do not begin with those of the prompt of their last turn.
+
+    Args:
+        prompt: the segments of the prompt.
+        whole: those of the conversation.
+        encode: gives the ids of a text.
+    """
+    if not prompt:
+        return
+    *before, last = prompt
+    following = whole[len(before)] if len(before) < len(whole) else None
+    begins = list(whole[: len(before)]) == before
+    if last != following and isinstance(last, str) and isinstance(following, str):
+        ids = encode(last)
+        last = following if encode(following)[: len(ids)] == ids else last
+    if not begins or last not in (following, None):
+        yield (
+            "its last turn does not continue its prompt, so the model would be trained on other "
+            "ids than it sees in use",
+            "pass the variables of the prompt, such as enable_thinking, or give the turn what its "
+            "prompt begins, such as reasoning",
+        )
+
+
+def endless(
+    trained: Sequence[str | int | None], stops: Mapping[int, str], special: Mapping[str, int]
+) -> Iterator[tuple[str, str]]:
+    """A problem and its hint if the last trained token is not a stop token.
+
+    White space after the token, such as the line break in ChatML, may be trained on or not.
+
+    Args:
+        trained: the segments of one conversation that are trained on.
+        stops: the ids that may end a turn; empty if any special token may.
+        special: the special tokens.
+    """
+    written = [one for one in trained if isinstance(one, int) or (one and one.strip())]
+    last = written[-1] if written else None
+    if isinstance(last, str):
+        yield (
+            f"the trained part ends with the text {last[-20:]!r}, not with a special token, so a "
+            "model would not learn to end its turn",
+            "add the token that ends the assistant's turn to the template (inside the "
+            "{% generation %} block, if there is one)",
+        )
+    elif last is not None and stops and last not in stops:
+        name = next(name for name, id in special.items() if id == last)
+        yield (
+            f"the trained part ends with {name!r}, but the stop tokens are "
+            f"{' and '.join(stops.values())}",
+            f"set the role with tok.replace(roles=dict(end_of_turn={name!r})), or pass "
+            f"stop=({name!r},) to the template",
         )

@@ -9,14 +9,14 @@ from __future__ import annotations
 import codecs
 import copy
 import json
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from bytepair import _core
 from bytepair.chat import calls
 from bytepair.chat.answer import (
+    SPECIAL,
     Alphabet,
     AnswerParser,
     Event,
@@ -33,50 +33,8 @@ from bytepair.chat.template import Part, Role, Special, Template
 from bytepair.errors import ConversationError
 from bytepair.properties import roles
 
-#: An element of a frame of a template: a special token or text.
-_Piece: TypeAlias = "int | str"
-
 #: The part for plain text, which is not enclosed in tokens.
 _PLAIN: Final = "text"
-
-
-@dataclass(slots=True)
-class _Message:
-    """An incomplete message.
-
-    Attributes:
-        role: its role.
-        parts: its parts, if it is no answer.
-        open: the type of the part that is open.
-        answer: what reads it, if it may have reasoning or tool calls.
-        results: how it may enclose results of tools; None if it does not.
-        pending: its text in pieces, as long as it may be that of results of tools.
-        is_held: whether it begins like results of tools.
-    """
-
-    role: str
-    parts: list[dict[str, str]] = field(default_factory=list)
-    open: str | None = None
-    answer: AnswerParser | None = None
-    results: _Results | None = None
-    pending: list[str] = field(default_factory=list)
-    is_held: bool = False
-
-    def add(self, text: str) -> list[Event]:
-        if self.answer is not None:
-            return self.answer.feed(text)
-        if self.open is None and (not self.parts or self.parts[-1]["type"] != _PLAIN):
-            self.parts.append({"type": _PLAIN, "text": ""})
-        self.parts[-1]["text"] += text
-        return [TextDelta(text, self.open or _PLAIN)]
-
-    def finished(self) -> dict[str, Any]:
-        """The complete message; its content is a string if it consists only of text."""
-        if self.answer is not None:
-            return {"role": self.role, **self.answer.fields()}
-        if all(part["type"] == _PLAIN for part in self.parts):
-            return {"role": self.role, "content": "".join(part["text"] for part in self.parts)}
-        return {"role": self.role, "content": [dict(part) for part in self.parts]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +59,45 @@ class _Results:
         if inner == body or (is_whole and not inner.endswith(self.closing)):
             return None
         return inner.removesuffix(self.closing).split(self.between)
+
+
+@dataclass(slots=True)
+class _Message:
+    """An incomplete message.
+
+    Attributes:
+        role: its role.
+        answer: what reads it, if it may have reasoning or tool calls.
+        results: how it may enclose results of tools; None if it does not.
+        parts: its parts, if it is no answer.
+        open: the type of the part that is open.
+        pending: its text, as long as it may be that of results of tools.
+        is_held: whether it begins like results of tools.
+    """
+
+    role: str
+    answer: AnswerParser | None
+    results: _Results | None
+    parts: list[dict[str, str]] = field(default_factory=list)
+    open: str | None = None
+    pending: list[str] = field(default_factory=list)
+    is_held: bool = False
+
+    def add(self, text: str) -> list[Event]:
+        if self.answer is not None:
+            return self.answer.feed(text)
+        if self.open is None and (not self.parts or self.parts[-1]["type"] != _PLAIN):
+            self.parts.append({"type": _PLAIN, "text": ""})
+        self.parts[-1]["text"] += text
+        return [TextDelta(text, self.open or _PLAIN)]
+
+    def finished(self) -> dict[str, Any]:
+        """The complete message; its content is a string if it consists only of text."""
+        if self.answer is not None:
+            return {"role": self.role, **self.answer.fields()}
+        if all(part["type"] == _PLAIN for part in self.parts):
+            return {"role": self.role, "content": "".join(part["text"] for part in self.parts)}
+        return {"role": self.role, "content": [dict(part) for part in self.parts]}
 
 
 class Parser:
@@ -144,32 +141,35 @@ class Parser:
         Raises:
             ConversationError: if no template is given, and the tokenizer's own is in Jinja.
         """
-        template = _default(tokenizer) if template is None else template
+        self._template = template = _default(tokenizer) if template is None else template
         self._tokenizer = tokenizer
         self._special = structural(tokenizer)
         self._names = {id: name for name, id in self._special.items()}
-        self._frames = {
-            name: self._frame(role.open)
-            for name, role in template.roles.items()
-            if role.each is None  # these begin like messages of another role
-        }
-        self._template = template
-        self._code = template.code if tool_calls else None
-        self._inner = {self._special[n] for n in template.inner() if n in self._special}
         own = roles.roles(tokenizer)
         stops = {*template.stop, *(own[role] for role in ("eos", "end_of_turn") if role in own)}
-        self._stops = {self._special[name] for name in stops if name in self._special}
-        self._begin = set(self._frame(template.begin))
-        self._alphabet = Alphabet(self._special, {*self._special} & template.names())
-        self._results = _results(template, self._alphabet)
+        self._alphabet = letters = Alphabet(self._special, template.names() | stops)
+        self._code = template.code if tool_calls else None
+        self._frames = {
+            name: letters.string(role.open)
+            for name, role in template.roles.items()
+            if role.each is None and role.open  # others begin like messages of another role
+        }
+        opening = set("".join(self._frames.values()))
+        self._inner = {*letters.string(map(Special, template.inner()))}
+        self._stops = {*letters.string(map(Special, stops))}
+        self._begin = {*letters.string(template.begin)} - opening
+        ends = self._stops | {self._last(template.roles[template.prompted])}
+        self._second_ends = ends - opening  # a model may end its turn twice
+        self._results = _results(template, letters)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._between: list[_Piece] = []
+        self._between = ""
         self._message: _Message | None = None
         self._place = 0
         self.messages: list[dict[str, Any]] = []
 
-    def _frame(self, pieces: Sequence[Special | str]) -> list[_Piece]:
-        return [self._special.get(p.name, -1) if isinstance(p, Special) else p for p in pieces]
+    def _last(self, around: Part | Role) -> str:
+        """The special token that closes a message or a part; empty if there is none."""
+        return "".join(SPECIAL.findall(self._alphabet.string(around.close))[:1])
 
     @property
     def conversation(self) -> dict[str, Any]:
@@ -196,19 +196,20 @@ class Parser:
             UnknownIdError: if the id is not in the vocabulary.
             ConversationError: if a special token occurs where the template does not allow it.
         """
-        token = self._tokenizer.token_bytes(id)
+        token, message = self._tokenizer.token_bytes(id), self._message
         self._place += 1
-        if id in self._inner and self._message is not None:
-            return self.finish() + self._text(self._inner_text(self._message, id))
         if id not in self._names:
             text = self._decoder.decode(token)
             return self._text(text) if text else []
-        return self.finish() + self._special_token(id)
-
-    def _inner_text(self, message: _Message, id: int) -> str:
-        """A special token within a message: a character of its own where it may be structure."""
-        is_read = message.answer is not None or message.results is not None
-        return (self._alphabet.character(id) if is_read else None) or self._names[id]
+        events, character = self.finish(), self._alphabet.character(id) or ""
+        if message is None:
+            return events + self._outside(character, id)
+        if character and character in self._inner:
+            is_read = message.answer is not None or message.results is not None
+            return events + self._text(character if is_read else self._names[id])
+        if message.open is not None:
+            return events + self._part_end(message, message.open, character, id)
+        return events + self._inside(message, character, id)
 
     def finish(self) -> list[Event]:
         """Return the events of the last bytes, if the ids end within a character."""
@@ -216,17 +217,53 @@ class Parser:
         self._decoder.reset()
         return self._text(rest) if rest else []
 
-    def _text(self, text: str) -> list[Event]:
-        if self._message is not None:
-            return self._more(self._message, text)
-        if self._between and isinstance(self._between[-1], str):
-            self._between[-1] += text
-        else:
-            self._between.append(text)
+    # ------------------------------------------------------------------ between messages
+
+    def _outside(self, character: str, id: int) -> list[Event]:
+        """A special token that is not within a message."""
+        if character and character in self._begin:
+            self._between = ""
+            return []
+        ended = self.messages and self.messages[-1]["role"] == self._template.prompted
+        if ended and character and character in self._second_ends:
+            return []
+        if not character:
+            raise self._error("does not open a message", self._names[id])
+        self._between += character
         return self._opened()
 
-    def _more(self, message: _Message, text: str) -> list[Event]:
-        """More text of a message; that of the user may turn out to be results of tools."""
+    def _opened(self) -> list[Event]:
+        """Check whether the tokens after a message open the next one."""
+        begun = self._between
+        for name, frame in self._frames.items():
+            if begun.startswith(frame):
+                self._between = ""
+                return self._begun(name, begun[len(frame) :])
+        special = SPECIAL.search(begun)
+        if not special or any(frame.startswith(begun) for frame in self._frames.values()):
+            return []  # text between messages belongs to the end of the previous one
+        if special.start() > 0:
+            self._between = begun[special.start() :]
+            return self._opened()
+        name = self._alphabet.visible(SPECIAL.findall(begun)[-1])
+        raise self._error("does not open a message", name)
+
+    def _begun(self, name: str, text: str) -> list[Event]:
+        template = self._template
+        is_answer = name == template.prompted and (template.tools or template.reasoning)
+        answer = AnswerParser(template, self._alphabet) if is_answer else None
+        self._message = _Message(name, answer, self._results.get(name))
+        start: list[Event] = [] if self._message.results else [MessageStart(name)]
+        return start + (self._text(text) if text else [])
+
+    # ------------------------------------------------------------------ within a message
+
+    def _text(self, text: str) -> list[Event]:
+        """More text; that of the user may turn out to be results of tools."""
+        message = self._message
+        if message is None:
+            self._between += text
+            return self._opened()
         if message.results is None:
             return message.add(text)
         message.pending.append(text)
@@ -242,56 +279,28 @@ class Parser:
         text, message.results = self._alphabet.visible("".join(message.pending)), None
         return [MessageStart(message.role), *(message.add(text) if text else [])]
 
-    def _special_token(self, id: int) -> list[Event]:
-        if self._message is None:
-            if id in self._begin and not any(id in frame for frame in self._frames.values()):
-                self._between = []
-                return []
-            ends = self._stops | {self._last(self._template.roles[self._template.prompted])}
-            ended = self.messages and self.messages[-1]["role"] == self._template.prompted
-            if ended and id in ends and not any(id in frame for frame in self._frames.values()):
-                return []  # a model may end its turn twice
-            self._between.append(id)
-            return self._opened()
-        if self._message.open is not None:
-            return self._part_end(self._message, id)
-        return self._inside(self._message, id)
-
-    def _opened(self) -> list[Event]:
-        """Check whether the tokens after a message open the next one."""
-        partly = False
-        for name, frame in self._frames.items():
-            follows, rest = _compared(frame, self._between)
-            if rest is not None:
-                self._message, self._between = self._begun(name), []
-                start = [] if self._message.results else [MessageStart(name)]
-                return [*start, *(self._text(rest) if rest else [])]
-            partly = partly or follows
-        if partly or not any(isinstance(piece, int) for piece in self._between):
-            return []  # text between messages belongs to the end of the previous one
-        if isinstance(self._between[0], str):
-            self._between.pop(0)
-            return self._opened()
-        raise self._error("does not open a message")
-
-    def _inside(self, message: _Message, id: int) -> list[Event]:
+    def _inside(self, message: _Message, character: str, id: int) -> list[Event]:
         role = self._template.roles[message.role]
+        is_answer = message.role == self._template.prompted
         for name, part in role.parts.items():
-            if self._frame(part.open)[:1] == [id]:
+            if character and self._alphabet.string(part.open).startswith(character):
                 message.open = name
                 message.parts.append({"type": name, "text": ""})
                 return [PartStart(name)]
-        prompted = message.role == self._template.prompted
-        if id != self._last(role) and not (prompted and id in self._stops):
-            raise self._error(f"cannot occur in a message from {message.role!r}", id)
+        ends = {self._last(role), *(self._stops if is_answer else ())}
+        if not character or character not in ends:
+            raise self._error(f"cannot occur in a message from {message.role!r}", self._names[id])
         self._message = None
         return self._end(message)
 
-    def _begun(self, name: str) -> _Message:
-        template = self._template
-        is_answer = name == template.prompted and (template.tools or template.reasoning)
-        answer = AnswerParser(template, self._alphabet) if is_answer else None
-        return _Message(name, answer=answer, results=self._results.get(name))
+    def _part_end(self, message: _Message, name: str, character: str, id: int) -> list[Event]:
+        last = self._last(self._template.roles[message.role].parts[name])
+        if not character or character != last:
+            raise self._error(f"cannot occur in a part of type {name!r}", self._names[id])
+        message.open = None
+        text, code = message.parts[-1]["text"], self._code
+        called = [ToolCall(calls.call_of(code, text))] if code and name == code.call else []
+        return [PartEnd(name, text), *called]
 
     def _end(self, message: _Message) -> list[Event]:
         """The events of the end of a message."""
@@ -309,40 +318,19 @@ class Parser:
 
     def _finished(self, message: _Message, *, is_whole: bool) -> list[dict[str, Any]]:
         """The message; or several, if they are results of tools that share its turn."""
-        if message.results is None:
-            finished = self._read(message.finished())
-            return [finished] if self._code is None else calls.to_calls(self._template, finished)
-        text = "".join(message.pending)
-        results = message.results.split(text, is_whole=is_whole)
-        role = message.role if results is None else message.results.role
-        texts = [text] if results is None else results
-        return [{"role": role, "content": self._alphabet.visible(one)} for one in texts]
-
-    def _read(self, message: dict[str, Any]) -> dict[str, Any]:
-        """A message whose content is a value if the template writes it as JSON."""
-        tools = self._template.tools
-        if tools and tools.json_results and message["role"] == "tool":
+        if message.results is not None:
+            text = "".join(message.pending)
+            results = message.results.split(text, is_whole=is_whole)
+            role = message.role if results is None else message.results.role
+            texts = [text] if results is None else results
+            return [{"role": role, "content": self._alphabet.visible(one)} for one in texts]
+        finished, tools = message.finished(), self._template.tools
+        if tools and tools.json_results and message.role == "tool":  # the content is a value
             with suppress(ValueError, RecursionError):
-                return {**message, "content": json.loads(message["content"])}
-        return message
+                finished["content"] = json.loads(finished["content"])
+        return [finished] if self._code is None else calls.to_calls(self._template, finished)
 
-    def _part_end(self, message: _Message, id: int) -> list[Event]:
-        name = message.open or _PLAIN
-        if id != self._last(self._template.roles[message.role].parts[name]):
-            raise self._error(f"cannot occur in a part of type {name!r}", id)
-        message.open = None
-        text = message.parts[-1]["text"]
-        is_call = self._code is not None and name == self._code.call
-        called = [ToolCall(calls.call_of(self._code, text))] if self._code and is_call else []
-        return [PartEnd(name, text), *called]
-
-    def _last(self, around: Part | Role) -> _Piece | None:
-        """The special token that closes a message or a part."""
-        return next((piece for piece in self._frame(around.close) if isinstance(piece, int)), None)
-
-    def _error(self, what: str, id: int | None = None) -> ConversationError:
-        last = next((p for p in reversed(self._between) if isinstance(p, int)), -1)
-        name = self._names.get(last if id is None else id)
+    def _error(self, what: str, name: str) -> ConversationError:
         return ConversationError(
             f"id {self._place - 1} of the conversation is {name!r}, which {what} in the template "
             f"{self._template.name!r}"
@@ -356,10 +344,8 @@ def _default(tokenizer: _core.Tokenizer) -> Template:
         raise ConversationError(
             "the tokenizer's own chat template is in Jinja, which cannot be parsed",
             option="template",
-            hint=(
-                "pass the template of bytepair.chat that writes the same, such as "
-                "template=chat.QWEN3"
-            ),
+            hint="pass the template of bytepair.chat that writes the same, such as "
+            "template=chat.QWEN3",
         )
     return template
 
@@ -378,15 +364,3 @@ def _results(template: Template, alphabet: Alphabet) -> dict[str, _Results]:
                 rest = (start + opening)[len(begun) :]
                 results[other] = _Results(name, rest, closing + opening, closing)
     return results
-
-
-def _compared(frame: list[_Piece], pieces: list[_Piece]) -> tuple[bool, str | None]:
-    """Whether the frame can still be completed; and the text after it, if it is complete."""
-    count = len(pieces)
-    if not 0 < count <= len(frame) or pieces[:-1] != frame[: count - 1]:
-        return False, None
-    expected, last = frame[count - 1], pieces[-1]
-    if isinstance(expected, str) and isinstance(last, str):
-        rest = last[len(expected) :] if last.startswith(expected) else None
-        return expected.startswith(last), rest if count == len(frame) else None
-    return expected == last, "" if expected == last and count == len(frame) else None

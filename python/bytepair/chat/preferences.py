@@ -8,10 +8,11 @@ boundary, whatever the texts on its two sides are.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +23,8 @@ from bytepair.chat.batch import pad_id, padding
 from bytepair.chat.kinds import PAIRS
 from bytepair.chat.rendered import SkippedRows, saved
 from bytepair.chat.renderer import TemplateOrName, writer
-from bytepair.chat.rows import DEFAULT, ChatOptions, Reader, Row, read_row
-from bytepair.chat.segments import Items, Segments
+from bytepair.chat.rows import DEFAULT, ChatOptions, Row, Writer, read_row
+from bytepair.chat.segments import Encoded, Segments
 from bytepair.chat.sources import ConversationSource, read
 from bytepair.errors import (
     ArgumentError,
@@ -33,9 +34,6 @@ from bytepair.errors import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-#: What to do with a pair from which nothing can be learned.
-OnUntrainedPair: TypeAlias = Literal["error", "keep", "drop"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -137,31 +135,25 @@ class PreferenceBatch:
                 option="pad",
                 hint="pass pad= to render_preferences",
             )
-        order = np.concatenate([np.arange(0, 2 * len(self), 2), np.arange(1, 2 * len(self), 2)])
-        attention = np.arange(width) < lengths[order, None]
-        arrays: dict[str, NDArray[Any]] = {
-            "input_ids": self.input_ids,
-            "completion_mask": self.completion_mask,
-        }
-        rows = {"attention_mask": attention.astype(np.int64)}
-        ends = zip(self.offsets[order], self.offsets[order + 1], strict=True)
-        picked = np.concatenate([np.arange(a, b) for a, b in ends] or [np.empty(0, np.int64)])
-        for name, values in arrays.items():
-            filler = self.pad_id if name == "input_ids" else 0
-            rows[name] = np.full(attention.shape, filler, np.int64)
-            rows[name][attention] = values[picked]
-        return rows
+        shape = 2 * len(self), width
+        ids = np.full(shape, self.pad_id, np.int64)
+        mask, attention = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        order = [*range(0, len(ids), 2), *range(1, len(ids), 2)]
+        for row, number in enumerate(order):
+            here, length = slice(*self.offsets[number : number + 2]), lengths[number]
+            ids[row, :length], mask[row, :length] = self.input_ids[here], self.completion_mask[here]
+            attention[row, :length] = 1
+        return {"input_ids": ids, "attention_mask": attention, "completion_mask": mask}
 
     def to_arrow(self) -> pa.Table:
         """Convert to a table with a column for each attribute of `Preference`."""
         from bytepair._internal.extras import pyarrow as pa
 
-        types = {name: pa.uint8() if name.endswith("mask") else pa.int32() for name in COLUMNS}
-        lists = {
-            name: pa.array([getattr(pair, name) for pair in self], pa.large_list(kind))
-            for name, kind in types.items()
-        }
-        return pa.table(lists)
+        columns = {}
+        for name in COLUMNS:
+            kind = pa.large_list(pa.uint8() if name.endswith("mask") else pa.int32())
+            columns[name] = pa.array([getattr(pair, name) for pair in self], kind)
+        return pa.table(columns)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the table of `to_arrow` to a new parquet file, or replace one; return its path."""
@@ -226,68 +218,55 @@ def render_preferences(
         value, only = getattr(options, option), getattr(DEFAULT, option)
         if value != only:
             raise refuse(option, value, f"{only!r} for preference pairs")
-    out = segments(write, pairs, options)
-    encoded = out.encode(
+    encoded = _segments(write, pairs, options).encode(
         tokenizer, join=write.join, max_tokens=max_tokens, errors="replace", threads=threads
     )
-    ids, mask, offsets = encoded.ids, encoded.mask, encoded.offsets
     name = padding(tokenizer, write.template, pad)
     filler = pad_id(tokenizer, name) if pad or name in tokenizer.special_tokens else None
-    return batch(ids, mask, offsets, on_untrained, filler)
+    return _batch(encoded, on_untrained, filler)
 
 
-def segments(writer: Any, pairs: ConversationSource, options: ChatOptions) -> Segments:
-    """The segments of each prompt alone, then with the better answer, then with the other one.
-
-    Raises:
-        ConversationError: if a row is no pair; the message contains its index.
-    """
+def _segments(writer: Any, pairs: ConversationSource, options: ChatOptions) -> Segments:
+    """The segments of each prompt alone, then with the better answer, then with the other one."""
     out, skipped = Segments(), SkippedRows()
     for place, row in read(pairs, replace(options, rows=PAIRS)):
-        place = place.replace("conversation", "pair")
+        place, start = place.replace("conversation", "pair"), len(out.items)
         try:
             if isinstance(row, ConversationError):
                 raise row
             count, *answers = _read(row, writer, options)
             halves = [writer.halves(answer, count, options) for answer in answers]
+            out.items += halves[0][0][0]
+            out.trained += halves[0][0][1]
+            out.ends.append(len(out.items))
+            for (prompt, mask), (answer, answer_mask) in halves:
+                out.items += [*prompt, None, *answer]  # no token crosses the boundary
+                out.trained += mask + b"\0" + answer_mask
+                out.ends.append(len(out.items))
             if options.errors != "replace":
-                _check_texts(halves)
+                out.check_texts(start)
         except ConversationError as error:
             if options.errors != "skip":
                 raise error.at(place) from None
+            out.cut(start)
             skipped.add(place, error)
-            continue
-        for items, trained in [halves[0][0], *map(_joined, halves)]:
-            out.items += items
-            out.trained += trained
-            out.ends.append(len(out.items))
     skipped.warn(f"{len(out.ends) // 3 + skipped.count:,} pairs")
     return out
 
 
-def _check_texts(halves: Sequence[tuple[Items, Items]]) -> None:
-    for half in halves:
-        items, trained = _joined(half)
-        Segments([*items], bytearray(trained), [len(items)]).check_texts()
-
-
-def batch(
-    ids: NDArray[np.uint32],
-    mask: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    on_untrained: OnUntrainedPair,
-    pad_id: int | None,
-) -> PreferenceBatch:
-    """The pairs whose segments were encoded.
+def _batch(encoded: Encoded, on_untrained: str, pad_id: int | None) -> PreferenceBatch:
+    """The pairs whose segments were encoded, but for those to learn nothing from.
 
     Raises:
         ConversationError: if nothing can be learned from a pair, unless it is kept or dropped.
     """
-    starts = offsets[:-1].reshape(-1, 3)
-    ends = offsets[1:].reshape(-1, 3)
-    keep = np.ones(len(starts), bool)
-    for number, ((_, *begins), (_, *stops)) in enumerate(zip(starts, ends, strict=True)):
-        why = _nothing_to_learn(ids, mask, begins, stops)
+    ids, mask, ends = encoded.ids.view(np.int32), encoded.mask, encoded.offsets.tolist()
+    sequences, prompt_lengths = [], []
+    for number in range(len(ends) // 3):
+        prompt, chosen, rejected = (
+            slice(*ends[at : at + 2]) for at in range(3 * number, 3 * number + 3)
+        )
+        why = _nothing_to_learn(ids, mask, chosen, rejected)
         if why and on_untrained == "error":
             raise ConversationError(
                 f"pair {number}: {why}",
@@ -295,40 +274,32 @@ def batch(
                 value=on_untrained,
                 hint='pass on_untrained="drop" to drop such pairs, or "keep"',
             )
-        keep[number] = not why or on_untrained == "keep"
-    starts, ends = starts[keep], ends[keep]
-    lengths = (ends - starts)[:, 1:]
-    spans = zip(starts[:, 1], ends[:, 2], strict=True)  # the two sequences of a pair
-    picked = np.concatenate([np.arange(a, b) for a, b in spans] or [np.empty(0, np.int64)])
-    prompts = np.minimum((ends - starts)[:, 0], lengths.min(axis=1, initial=np.iinfo(int).max))
+        if not why or on_untrained == "keep":
+            sequences += [chosen, rejected]
+            parts = (prompt, chosen, rejected)
+            prompt_lengths.append(min(part.stop - part.start for part in parts))
+    lengths = [one.stop - one.start for one in sequences]
     return PreferenceBatch(
-        ids.view(np.int32)[picked],
-        mask[picked],
-        np.concatenate([[0], np.cumsum(lengths.ravel())]).astype(np.int64),
-        prompts.astype(np.int64),
+        np.concatenate([ids[:0], *(ids[one] for one in sequences)]),
+        np.concatenate([mask[:0], *(mask[one] for one in sequences)]),
+        np.cumsum([0, *lengths], dtype=np.int64),
+        np.array(prompt_lengths, np.int64),
         pad_id,
     )
 
 
-def _nothing_to_learn(ids: Any, mask: Any, starts: Any, ends: Any) -> str:
+def _nothing_to_learn(ids: Any, mask: Any, chosen: slice, rejected: slice) -> str:
     """Why a pair teaches nothing; empty if it does."""
-    (a, b), (c, d) = ((start, end) for start, end in zip(starts, ends, strict=True))
-    for name, part in (("chosen", mask[a:b]), ("rejected", mask[c:d])):
-        if not part.any():
+    for name, part in (("chosen", chosen), ("rejected", rejected)):
+        if not mask[part].any():
             return f"nothing of {name} is trained on, or it is cut off by max_tokens"
-    return "chosen and rejected are equal" if np.array_equal(ids[a:b], ids[c:d]) else ""
-
-
-def _joined(halves: Any) -> tuple[list[Any], bytes]:
-    """A prompt and an answer, with a boundary that no token crosses."""
-    (before, mask), (after, more) = halves
-    return [*before, None, *after], bytes([*mask, 0, *more])
+    return "chosen and rejected are equal" if np.array_equal(ids[chosen], ids[rejected]) else ""
 
 
 # ---------------------------------------------------------------------------- rows
 
 
-def _read(row: Any, reader: Reader, options: ChatOptions) -> tuple[int, Row, Row]:
+def _read(row: Any, writer: Writer, options: ChatOptions) -> tuple[int, Row, Row]:
     """The number of messages in the prompt, and the conversations with the two answers."""
     if not isinstance(row, Mapping):
         raise ConversationError(f"a pair must be a mapping, not {type(row).__name__}")
@@ -342,7 +313,7 @@ def _read(row: Any, reader: Reader, options: ChatOptions) -> tuple[int, Row, Row
     prompt, chosen, rejected = _sides(more.pop("prompt", None), *answers)
     quiet = [{**message, "train": False} for message in prompt]
     rows = [
-        read_row({"messages": [*quiet, *answer], **more}, reader, options)
+        read_row({"messages": [*quiet, *answer], **more}, writer, options)
         for answer in (chosen, rejected)
     ]
     return len(prompt), rows[0], rows[1]
@@ -358,12 +329,12 @@ def _sides(prompt: Any, chosen: Any, rejected: Any) -> tuple[list[Any], list[Any
             raise ConversationError('a pair must have a text or a list of messages under "prompt"')
         chosen, rejected = ([{"role": "assistant", "content": t}] for t in (chosen, rejected))
         return list(messages), chosen, rejected
-    if _is_messages(prompt) or (
-        prompt is not None and chosen[0].get("role") == rejected[0].get("role") == "assistant"
-    ):
+    begin = chosen[0].get("role") == rejected[0].get("role") == "assistant"
+    if _is_messages(prompt) or (prompt is not None and begin):
         return list(messages), list(chosen), list(rejected)
-    count = sum(1 for _ in _common(chosen, rejected))
-    shared = list(chosen[:count])
+    both = takewhile(lambda pair: pair[0] == pair[1], zip(chosen, rejected, strict=False))
+    shared = [message for message, _ in both]
+    count = len(shared)
     if not shared or count in (len(chosen), len(rejected)):
         raise ConversationError(
             "without a prompt, chosen and rejected must begin with the same messages, and end with "
@@ -374,14 +345,6 @@ def _sides(prompt: Any, chosen: Any, rejected: Any) -> tuple[list[Any], list[Any
             "the prompt is a text, but not that of the last message that chosen and rejected share"
         )
     return shared, list(chosen[count:]), list(rejected[count:])
-
-
-def _common(chosen: Sequence[Any], rejected: Sequence[Any]) -> Iterator[Any]:
-    """The messages with which both answers begin."""
-    for one, other in zip(chosen, rejected, strict=False):
-        if one != other:
-            return
-        yield one
 
 
 def _is_messages(value: Any) -> bool:

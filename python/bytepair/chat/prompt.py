@@ -40,6 +40,7 @@ def render_prompt(
     drop: Literal["oldest"] | None = None,
     template: TemplateOrName = None,
     options: ChatOptions | None = None,
+    continue_final_message: bool = False,
 ) -> FittedPrompt:
     """Render a prompt of at most so many tokens, and tell which messages it has no room for.
 
@@ -51,6 +52,8 @@ def render_prompt(
             it is an error.
         template: as in `Tokenizer.render_conversation`.
         options: as in `Tokenizer.render_conversation`.
+        continue_final_message: whether the prompt goes on with the text of the last message, which
+            the assistant has begun and is to complete.
 
     Returns:
         The ids, and the messages that were left out.
@@ -78,14 +81,31 @@ def render_prompt(
         write.prompt(row, out)
         return out.encode(tokenizer, join=write.join, errors=options.errors)
 
-    row = to_be_completed(read_row(conversation, write, options), write.template.prompted)
-    if drop is None or limit is None:
-        prompt = rendered(row)
-        if limit is not None and len(prompt.ids) > limit:
-            raise _too_long("prompt", len(prompt.ids), limit)
-        return FittedPrompt(prompt.ids.tolist(), [])
-    prompt, dropped = fitted(row, rendered, limit, "prompt")
-    return FittedPrompt(prompt.ids.tolist(), dropped)
+    whole, role = read_row(conversation, write, options), write.template.prompted
+    begun: list[int] = []
+    if continue_final_message:
+        text = Segments([_begun(whole, role)], bytearray(1), [1])
+        begun = text.encode(tokenizer, join=write.join, errors=options.errors).ids.tolist()
+    row, room = to_be_completed(whole, role), None if limit is None else limit - len(begun)
+    if drop is None or room is None:
+        prompt, dropped = rendered(row), list[Mapping[str, Any]]()
+        if room is not None and len(prompt.ids) > room:
+            raise _too_long("prompt", len(prompt.ids) + len(begun), limit or 0)
+    else:
+        prompt, dropped = fitted(row, rendered, room, "prompt")
+    return FittedPrompt(prompt.ids.tolist() + begun, dropped)
+
+
+def _begun(row: Row, role: str) -> str:
+    """The text of a last message that is to be completed."""
+    last = row.messages[-1]
+    text = last.get("content")
+    if last["role"] != role or not isinstance(text, str) or len(last) > 2:
+        raise ConversationError(
+            f"the last message must be from {role!r} and have only a text",
+            option="continue_final_message",
+        )
+    return text
 
 
 def render_fitted(

@@ -124,6 +124,7 @@ class RenderedBatch:
             None if there are rows.
         conversations: int32, the index of the conversation at each position of a row, -1 for
             padding; None if there are no rows.
+        good: bool, whether the answer of each row of KTO is a good one; None for other rows.
         statistics: how many conversations were read, skipped, cut; and other numbers.
     """
 
@@ -132,6 +133,7 @@ class RenderedBatch:
     labels: NDArray[np.int64] | None = None
     offsets: NDArray[np.int64] | None = None
     conversations: NDArray[np.int32] | None = None
+    good: NDArray[np.bool_] | None = None
     statistics: RenderStatistics | None = None
 
     def __len__(self) -> int:
@@ -182,33 +184,28 @@ class RenderedBatch:
     def to_arrow(self) -> pa.Table:
         """Convert to a table of list columns, with one row per conversation or per row.
 
-        Rows also have `position_ids`, and `lengths` of the conversations in them.
+        Rows also have `position_ids`, and `lengths` of the conversations in them; of KTO, `label`.
         """
         from bytepair._internal.extras import pyarrow as pa
 
-        columns: dict[str, NDArray[Any] | None] = {
-            "input_ids": self.input_ids,
-            "loss_mask": self.loss_mask,
-            "labels": self.labels,
-            "conversations": self.conversations,
-            "position_ids": self.position_ids,
-        }
-        present = {name: values for name, values in columns.items() if values is not None}
-        lists = {name: self._lists(values) for name, values in present.items()}
+        columns = {}
+        for name in ("input_ids", "loss_mask", "labels", "conversations", "position_ids"):
+            values = getattr(self, name)
+            if values is not None and self.offsets is None:
+                flat = pa.array(values.ravel())
+                columns[name] = pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+            elif values is not None:
+                starts = pa.array(self.offsets)
+                columns[name] = pa.LargeListArray.from_arrays(starts, pa.array(values))
         if self.lengths is not None:
-            lists["lengths"] = pa.array(self.lengths, pa.list_(pa.int32()))
-        return pa.table(lists)
+            columns["lengths"] = pa.array(self.lengths, pa.list_(pa.int32()))
+        if self.good is not None:
+            columns["label"] = pa.array(self.good)
+        return pa.table(columns)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the table of `to_arrow` to a new parquet file, or replace one; return its path."""
         return saved(self.to_arrow(), path, overwrite=overwrite)
-
-    def _lists(self, values: NDArray[Any]) -> pa.Array:
-        from bytepair._internal.extras import pyarrow as pa
-
-        if self.offsets is None:
-            return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
-        return pa.LargeListArray.from_arrays(pa.array(self.offsets), pa.array(values))
 
 
 def saved(table: pa.Table, path: str | os.PathLike[str], *, overwrite: bool) -> Path:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from bytepair import _core
 from bytepair._internal.checks import refuse
 from bytepair.chat import calls
-from bytepair.chat.calls import Body, FieldSpan, Numbered
-from bytepair.chat.rows import DEFAULT, ChatOptions, Row
-from bytepair.chat.segments import BREAK, Items, Segments, role_of, structural
-from bytepair.chat.template import NANOCHAT, MessageField, Part, Piece, Role, Special, Template
+from bytepair.chat.calls import Body, Numbered
+from bytepair.chat.rows import DEFAULT, ChatOptions, Row, Writer
+from bytepair.chat.segments import BREAK, Items, Segments, structural
+from bytepair.chat.template import NANOCHAT, MessageField, Piece, Role, Special, Template
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 from bytepair.properties import roles
 
@@ -26,15 +26,11 @@ if TYPE_CHECKING:
 #: A chat template, the name of one of the tokenizer's, or None for the tokenizer's own.
 TemplateOrName: TypeAlias = "Template | JinjaTemplate | str | None"
 
-#: What the content of a message must be, if its role has no parts of its own.
-_STRING: Final = "a string or a list of text parts"
 
-
-class TemplateWriter:
+class TemplateWriter(Writer):
     """Converts messages to segments, with a template and the ids of one tokenizer."""
 
-    writes_ids_of_calls = False
-    has_mask = True
+    fields = ("tools", "builtin_tools")  # without tools, they are refused by name
 
     def __init__(self, tokenizer: _core.Tokenizer, template: Template) -> None:
         self.tokenizer = tokenizer
@@ -43,8 +39,7 @@ class TemplateWriter:
         self.join = template.join
         self._special = structural(tokenizer)
         self._begin = self.frame(template.begin)
-        default, preamble = template.default_system, template.preamble
-        self._offers = default is not None or bool(preamble)
+        self._offers = template.default_system is not None or bool(template.preamble)
         self._json_results = template.tools is not None and template.tools.json_results
         thinks = template.reasoning is not None and template.reasoning.always
         self._adds = self._json_results or thinks
@@ -53,35 +48,21 @@ class TemplateWriter:
         self.stops = [self._special[name] for name in template.stop if name in self._special]
 
     def frame(self, pieces: Sequence[Piece]) -> Items:
-        """Pieces of a template, and which of them are trained on."""
-        return self.items(pieces), bytes(isinstance(p, Special) and p.trained for p in pieces)
-
-    def items(self, pieces: Sequence[Piece]) -> list[str | int | None]:
-        """The pieces of a template as segments."""
-        return [self._item(piece) if isinstance(piece, Special) else piece for piece in pieces]
+        """Pieces of a template as segments, and which of them are trained on."""
+        items: list[str | int | None] = [
+            self._item(piece) if isinstance(piece, Special) else piece for piece in pieces
+        ]
+        return items, bytes(isinstance(p, Special) and p.trained for p in pieces)
 
     def _item(self, piece: Special) -> str | int:
-        name = piece.name
-        if name not in self._special:
+        if piece.name not in self._special:
             if piece.optional:
-                return name
+                return piece.name
             raise SpecialTokenError(
-                f"the template {self.template.name!r} needs the special token {name!r}, which this "
+                f"the template {self.name!r} needs the special token {piece.name!r}, which this "
                 f"tokenizer does not have; it has {' '.join(self._special) or 'none'}"
             )
-        return self._special[name]
-
-    def frames(self, part: Part | Role) -> tuple[Items, Items]:
-        """The frames before and after a part or a message."""
-        return self.frame(part.open), self.frame(part.close)
-
-    def reads(self, field: str) -> bool:
-        """Whether the template uses a field of rows; without tools, it refuses them by name."""
-        return field in ("tools", "builtin_tools")
-
-    def reads_in_message(self, field: str) -> bool:
-        """Whether the template uses a field of messages that not every template takes."""
-        return False
+        return self._special[piece.name]
 
     def trains_on(self, role: str) -> bool:
         """Whether the model is trained on messages of a role."""
@@ -95,18 +76,21 @@ class TemplateWriter:
 
     def write(self, row: Row, out: Segments, options: ChatOptions = DEFAULT) -> None:
         """Append a conversation. An error contains the index of the message and the rule."""
+        template, trained = self.template, None
+        if row.messages[0]["role"] == "developer" and "developer" not in self.roles:
+            row = row.with_system()
         messages: list[Numbered] = list(enumerate(row.messages))
-        if self.template.merge_system is not None and row.messages[0]["role"] == "system":
+        if template.merge_system is not None and row.messages[0]["role"] == "system":
             messages = self._merged(row.messages)
-        trained = None
         if row.flags or options.train_on != "all":
-            trained = row.trained(options.train_on, self.template.prompted)
-        if self.template.code and not row.is_plain:
-            messages = calls.to_parts(self.template, messages)
+            trained = row.trained(options.train_on, template.prompted)
+        if template.code and not row.is_plain:
+            messages = calls.to_parts(template, messages)
             if trained is not None:
-                trained = calls.of_turns(self.template, row, trained, messages, options.train_on)
+                role, train_on = template.prompted, options.train_on
+                trained = calls.of_turns(role, row, trained, messages, train_on)
         if self._offers or row.fields:
-            messages = calls.offered(self.template, messages, row.fields)
+            messages = calls.offered(template, messages, row.fields)
         out.items += self._begin[0]
         out.trained += self._begin[1]
         self.append(messages, row.fields, out, trained=trained, train_fields=options.train_fields)
@@ -127,7 +111,7 @@ class TemplateWriter:
         are not `train_fields`; None means all are.
         """
         before: _Role | None = None
-        strip, turns, known = self.template.strip, self.template.alternate, self.roles
+        turns, known = self.template.alternate, self.roles
         for at, (index, message) in enumerate(messages, place):
             name = message["role"]
             in_turn = not turns or name == turns[at % len(turns)]
@@ -138,10 +122,7 @@ class TemplateWriter:
             content: Any = message.get("content")
             if len(message) > 2 or self._adds:
                 content = calls.body(self.template, index, message, fields)
-            if role.each is None:
-                role.write(index, content, out, strip, train_fields)
-            else:
-                role.write_each(index, content, out, strip, goes_on=role is before)
+            role.write(index, content, out, train_fields, role is before)
             if trained is not None and not trained[index]:
                 out.trained[start:] = bytes(len(out.trained) - start)
             before = role
@@ -153,9 +134,7 @@ class TemplateWriter:
             end = len(self.prompted.end[0])
             del out.items[-end:], out.trained[-end:]
         else:
-            items, trained = self.prompted.open
-            out.items += items
-            out.trained += trained
+            _extend(out, self.prompted.open)
         out.ends[-1] = len(out.items)
 
     def halves(self, row: Row, count: int, options: ChatOptions) -> tuple[Items, Items]:
@@ -175,21 +154,25 @@ class TemplateWriter:
         end = len(prompt.items)
         if whole.items[:end] != prompt.items:
             raise ConversationError("the answer continues a turn of the prompt; it must begin one")
-        before = whole.items[:end], bytes(end)
-        return before, (whole.items[end:], bytes(whole.trained[end:]))
+        return (prompt.items, bytes(end)), (whole.items[end:], bytes(whole.trained[end:]))
 
     def _merged(self, messages: Sequence[Mapping[str, Any]]) -> list[Numbered]:
         """The messages with their indices, with a first system message merged into the next one."""
-        numbered = list(enumerate(messages))
-        separator = self.template.merge_system or ""
         first = self.template.alternate[0] if self.template.alternate else "user"
-        if len(messages) < 2 or role_of(1, messages[1]) != first:
+        if len(messages) < 2 or messages[1]["role"] != first:
             raise ConversationError(
                 f"message 0 is a system message, so message 1 must be from {first!r}, but it is "
                 f"{'missing' if len(messages) < 2 else 'from ' + repr(messages[1]['role'])}"
             )
-        system, then = (_text(i, messages[i].get("content")) for i in (0, 1))
-        return [(1, {"role": first, "content": system + separator + then}), *numbered[2:]]
+        for index, content in enumerate(message.get("content") for message in messages[:2]):
+            if not isinstance(content, str):
+                raise ConversationError(
+                    f"the content of message {index} is {type(content).__name__}; to merge a "
+                    "system message, it must be a string"
+                )
+        texts = messages[0]["content"], messages[1]["content"]
+        merged = {"role": first, "content": (self.template.merge_system or "").join(texts)}
+        return [(1, merged), *enumerate(messages[2:], 2)]
 
     def _check_role(self, index: int, place: int, name: str) -> None:
         """Refuse a role that may not be at this place."""
@@ -201,8 +184,8 @@ class TemplateWriter:
             )
         if name not in self.roles:
             raise ConversationError(
-                f"message {index} is from {name!r}, but the template {self.template.name!r} has "
-                f"only the roles {', '.join(self.roles)}"
+                f"message {index} is from {name!r}, but the template {self.name!r} has only the "
+                f"roles {', '.join(self.roles)}"
             )
         if name == "system" and place:
             raise ConversationError(f"message {index} is a system message; only message 0 may be")
@@ -212,18 +195,19 @@ class _Role:
     """One role of a template, its special tokens resolved."""
 
     def __init__(self, writer: TemplateWriter, name: str, role: Role) -> None:
-        self.name = name
-        self.open, self.close = writer.frames(role)
+        self._writer, self._strip = writer, writer.template.strip
+        self.open, self.close = writer.frame(role.open), writer.frame(role.close)
         if writer.join and name == writer.template.prompted:
             self.open = [*self.open[0], BREAK], self.open[1] + b"\0"
-        self.trained = role.trained
-        self.is_trained = role.trained or any(part.trained for part in role.parts.values())
         self.end = _ended(self.close)
+        self._trained = role.trained
+        self.is_trained = role.trained or any(part.trained for part in role.parts.values())
         self._mask_of_text = self.open[1] + bytes([role.trained]) + self.end[1]
-        self.each = writer.frames(role.each) if role.each else None
-        self._writer = writer
+        self._each = (
+            (writer.frame(role.each.open), writer.frame(role.each.close)) if role.each else None
+        )
         self.parts = {
-            name: (*writer.frames(part), part.trained, part.field)
+            name: (writer.frame(part.open), writer.frame(part.close), part.trained, part.field)
             for name, part in role.parts.items()
         }
 
@@ -232,92 +216,55 @@ class _Role:
         index: int,
         content: object,
         out: Segments,
-        strip: bool,
-        train_fields: Collection[MessageField] | None = None,
+        train_fields: Collection[MessageField] | None,
+        goes_on: bool,
     ) -> None:
-        out.items += self.open[0]
-        if isinstance(content, str) and (train_fields is None or "content" in train_fields):
-            out.items.append(content.strip() if strip else content)
-            out.trained += self._mask_of_text
-            out.items += self.end[0]
-            return
-        out.trained += self.open[1]
-        start = len(out.trained)
-        spans = self.write_content(index, content, out, strip)
-        instead = content.close if isinstance(content, Body) else None
-        items, trained = self.end if instead is None else _ended(self._writer.frame(instead))
-        out.items += items
-        out.trained += trained
-        if train_fields is not None:
-            _learn_only(train_fields, out, start, spans)
-
-    def write_each(
-        self, index: int, content: object, out: Segments, strip: bool, *, goes_on: bool
-    ) -> None:
-        """Write a message; consecutive messages of this role share one turn."""
-        assert self.each
-        if goes_on:
-            ended = len(self.end[0])
-            del out.items[-ended:], out.trained[-ended:]
-        else:
+        """Append a message; if it goes on, it shares the turn of the one before it."""
+        if train_fields is None and self._each is None and isinstance(content, str):
             out.items += self.open[0]
-            out.trained += self.open[1]
-        (before, before_mask), (after, after_mask) = self.each
-        out.items += before
-        out.trained += before_mask
-        self.write_content(index, content, out, strip)
-        out.items += [*after, *self.end[0]]
-        out.trained += after_mask + self.end[1]
+            out.items.append(content.strip() if self._strip else content)
+            out.items += self.end[0]
+            out.trained += self._mask_of_text
+            return
+        if goes_on and self._each:
+            del out.items[-len(self.end[0]) :], out.trained[-len(self.end[0]) :]
+        else:
+            _extend(out, self.open)
+        before, after = self._each or (_NOTHING, _NOTHING)
+        _extend(out, before)
+        last: MessageField = "content"
+        for last, more in self.content(index, content):
+            _extend(out, more, train_fields is None or last in train_fields)
+        _extend(out, after)
+        close = content.close if isinstance(content, Body) else None
+        end = self.end if close is None else _ended(self._writer.frame(close))
+        _extend(out, end, train_fields is None or last in train_fields)
 
-    def write_content(
-        self, index: int, content: object, out: Segments, strip: bool
-    ) -> Sequence[FieldSpan]:
-        """Write the content of a message, without its opening and closing tokens.
-
-        Returns:
-            The number of segments of each field, in order; what follows is content.
-        """
+    def content(self, index: int, content: object) -> list[tuple[MessageField, Items]]:
+        """The segments of each field of a message, in order."""
         if isinstance(content, str):
-            out.items.append(content.strip() if strip else content)
-            out.trained.append(self.trained)
-            return ()
+            text = content.strip() if self._strip else content
+            return [("content", ([text], bytes([self._trained])))]
         if isinstance(content, Body):
-            items = self._writer.items(content.pieces)
-            out.items += items
-            out.trained += bytes([self.trained]) * len(items)
-            return content.spans
-        return self._write_parts(index, content, out)
+            frame, trained = self._writer.frame, bytes([self._trained])
+            return [(field, (frame(some)[0], trained * len(some))) for field, some in content.spans]
+        if self.parts and isinstance(content, list | Sequence) and not isinstance(content, bytes):
+            return [self._part(index, number, part) for number, part in enumerate(content)]
+        expected = f"a string or a list of {'' if self.parts else 'text '}parts"
+        if content is None:
+            raise ConversationError(f"message {index} has no content", hint=f"pass {expected}")
+        raise ConversationError(
+            f"the content of message {index} must be {expected}, not {type(content).__name__}"
+        )
 
-    def _write_parts(self, index: int, content: object, out: Segments) -> Sequence[FieldSpan]:
-        if not self.parts or not isinstance(content, list | Sequence) or isinstance(content, bytes):
-            expected = "a string or a list of parts" if self.parts else _STRING
-            if content is None:
-                raise ConversationError(f"message {index} has no content", hint=f"pass {expected}")
-            raise ConversationError(
-                f"the content of message {index} must be {expected}, not {type(content).__name__}"
-            )
-        spans: list[FieldSpan] = []
-        for number, part in enumerate(content):
-            (items, mask), (after, after_mask), trained, field = self._part(index, number, part)
-            spans.append((len(items) + 1 + len(after), field))
-            out.items += items
-            out.items.append(part["text"])
-            out.items += after
-            out.trained += mask
-            out.trained.append(trained)
-            out.trained += after_mask
-        return spans
-
-    def _part(self, index: int, number: int, part: Any) -> tuple[Items, Items, bool, MessageField]:
+    def _part(self, index: int, number: int, part: Any) -> tuple[MessageField, Items]:
         place = f"part {number} of message {index}"
         if not isinstance(part, dict | Mapping) or not isinstance(part.get("text"), str):
             raise ConversationError(f'{place} must be a mapping with "type" and a string "text"')
         if unused := sorted(part.keys() - {"type", "text"}):
             raise ConversationError(
-                (
-                    f"{place} has the fields {', '.join(unused)}, which the template "
-                    f"{self._writer.name!r} does not use"
-                ),
+                f"{place} has the fields {', '.join(unused)}, which the template "
+                f"{self._writer.name!r} does not use",
                 hint="remove them",
             )
         kind = part.get("type")
@@ -325,34 +272,23 @@ class _Role:
             raise ConversationError(
                 f"{place} has the type {kind!r}; it must be one of {', '.join(self.parts)}"
             )
-        return self.parts[kind]
+        before, after, trained, field = self.parts[kind]
+        mask = before[1] + bytes([trained]) + after[1]
+        return field, ([*before[0], part["text"], *after[0]], mask)
 
 
-def _learn_only(
-    train_fields: Collection[MessageField], out: Segments, start: int, spans: Sequence[FieldSpan]
-) -> None:
-    """Set the mask of all other fields to 0; the end of a message belongs to its last field."""
-    last: MessageField = "content"
-    for count, field in spans:
-        if field not in train_fields:
-            out.trained[start : start + count] = bytes(count)
-        start, last = start + count, field
-    if last not in train_fields:
-        out.trained[start:] = bytes(len(out.trained) - start)
+#: No segments.
+_NOTHING: Final[Items] = ([], b"")
+
+
+def _extend(out: Segments, more: Items, is_learned: bool = True) -> None:
+    out.items += more[0]
+    out.trained += more[1] if is_learned else bytes(len(more[1]))
 
 
 def _ended(close: Items) -> Items:
     """The closing frame of a message, followed by the end-of-message marker."""
     return [*close[0], None], close[1] + b"\0"
-
-
-def _text(index: int, content: object) -> str:
-    if not isinstance(content, str):
-        raise ConversationError(
-            f"the content of message {index} is {type(content).__name__}; to merge a system "
-            "message, it must be a string"
-        )
-    return content
 
 
 def writer(tokenizer: _core.Tokenizer, template: TemplateOrName) -> Any:
@@ -436,7 +372,7 @@ def named(tokenizer: _core.Tokenizer, name: str | None) -> Template | JinjaTempl
     """
     sources = roles.chat_templates(tokenizer)
     if name is None and roles.DEFAULT not in sources:
-        if NANOCHAT.names() <= tokenizer.special_tokens.keys():
+        if {"<|user_start|>", "<|assistant_start|>"} <= tokenizer.special_tokens.keys():
             return NANOCHAT
         raise ArgumentError(
             "the tokenizer has no chat template of its own",

@@ -10,18 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
-from bytepair._internal.checks import refuse
-from bytepair.chat.kinds import (
-    KINDS,
-    RowKind,
-    is_list,
-    no_conversation,
-    no_json,
-    parsed_json,
-)
-from bytepair.chat.segments import Conversation, Truncate, role_of
+from bytepair._internal.checks import check_choice, refuse
+from bytepair.chat.kinds import KINDS, RowKind, is_list, no_conversation, no_json, parsed_json
+from bytepair.chat.segments import Conversation, Truncate
 from bytepair.chat.template import FIELDS, MessageField
 from bytepair.errors import ConversationError
 
@@ -55,8 +48,8 @@ class ChatOptions:
     """How rows are read, which parts of them are trained on, and how they are cut.
 
     Attributes:
-        rows: what the fields of a row are: "messages", or "sharegpt", "alpaca" or "completion",
-            formats of data sets.
+        rows: what the fields of a row are: "messages", or "sharegpt", "alpaca", "completion" or
+            "kto", formats of data sets.
         ignore_fields: the names of fields, of the row and of its messages, that are not read. Other
             columns beside the messages are left out if the template does not use them; a field
             inside a message that it does not use is an error.
@@ -96,12 +89,9 @@ class ChatOptions:
     def __post_init__(self) -> None:
         if self.rows not in KINDS:
             raise refuse("rows", self.rows, f"one of {', '.join(KINDS)}")
-        if self.train_on not in ("all", "last", "flagged"):
-            raise refuse("train_on", self.train_on, '"all", "last" or "flagged"')
-        if self.truncate not in get_args(Truncate):
-            raise refuse("truncate", self.truncate, f"one of {', '.join(get_args(Truncate))}")
-        if self.errors not in ("strict", "replace", "skip"):
-            raise refuse("errors", self.errors, '"strict", "replace" or "skip"')
+        check_choice("train_on", self.train_on, get_args(TrainOn))
+        check_choice("truncate", self.truncate, get_args(Truncate))
+        check_choice("errors", self.errors, ("strict", "replace", "skip"))
         names, fields = self.ignore_fields, self.train_fields
         if not _are_names(self.require) or not set(self.require) <= {"question", "answer"}:
             raise refuse("require", self.require, 'a list of some of "question" and "answer"')
@@ -111,7 +101,8 @@ class ChatOptions:
         if fields is not None:
             if not _are_names(fields) or not fields or not set(fields) <= {*FIELDS}:
                 raise refuse("train_fields", fields, f"a list of some of {', '.join(FIELDS)}")
-            object.__setattr__(self, "train_fields", _all_or_some(fields))
+            some = None if len(set(fields)) == len(FIELDS) else frozenset(fields)
+            object.__setattr__(self, "train_fields", some)
 
 
 @dataclass(slots=True)
@@ -135,6 +126,11 @@ class Row:
         roles = (message["role"] for message in self.messages)
         return next((role for role in roles if role not in ("system", "developer")), None)
 
+    def with_system(self) -> Row:
+        """The row with its first message as that of the system: OpenAI calls it the developer's."""
+        first = {**self.messages[0], "role": "system"}
+        return Row([first, *self.messages[1:]], self.fields, self.flags, self.is_plain)
+
     def trained(self, train_on: TrainOn, role: str) -> list[bool] | None:
         """For each message, whether it is trained on if it is from this role; None if all are."""
         if train_on == "all" and not self.flags:
@@ -148,28 +144,35 @@ class Row:
         return flags
 
 
-class Reader(Protocol):
-    """What reads a row: the writer of a template."""
+class Writer:
+    """What converts conversations to segments: the base of the writers of templates.
 
-    @property
-    def name(self) -> str:
-        """The name of the template."""
+    Attributes:
+        name: the name of the template.
+        join: whether adjacent texts are encoded as one.
+        has_mask: whether anything is trained on.
+        fields: the fields of rows that the template uses.
+        message_fields: the fields of messages that it uses, and not every template does.
+        takes_any_field: whether it uses all fields of messages.
+        writes_ids_of_calls: whether the ids of tool calls are written, so that results may be in
+            any order.
+    """
 
-    @property
-    def writes_ids_of_calls(self) -> bool:
-        """Whether the ids of tool calls are written, so that results may be in any order."""
-
-    def reads(self, field: str) -> bool:
-        """Whether the template uses a field of rows."""
-
-    def reads_in_message(self, field: str) -> bool:
-        """Whether the template uses a field of messages that not every template takes."""
+    name: str
+    join = True
+    has_mask = True
+    fields: Collection[str] = ()
+    message_fields: Collection[str] = ()
+    takes_any_field = False
+    writes_ids_of_calls = False
 
     def trains_on(self, role: str) -> bool:
         """Whether the model may be trained on messages of a role."""
+        raise NotImplementedError
 
     def joins_parts(self, role: str) -> bool:
         """Whether a list of text parts in messages of a role is read as one text."""
+        return False
 
 
 def _are_names(names: object) -> bool:
@@ -177,12 +180,8 @@ def _are_names(names: object) -> bool:
     return is_list and all(isinstance(name, str) for name in names)  # type: ignore[attr-defined]
 
 
-def _all_or_some(fields: Collection[MessageField]) -> frozenset[MessageField] | None:
-    return None if len(set(fields)) == len(FIELDS) else frozenset(fields)
-
-
 def read_row(
-    row: Conversation, reader: Reader, options: ChatOptions, *, empty: bool = False
+    row: Conversation, writer: Writer, options: ChatOptions, *, empty: bool = False
 ) -> Row:
     """The conversation of a row; only if `empty`, it may have no messages.
 
@@ -206,12 +205,12 @@ def read_row(
         ):
             has_result = has_result or message["role"] == "tool"
             continue
-        messages[index] = _message(index, message, reader, options.ignore_fields, flags)
+        messages[index] = _message(index, message, writer, options.ignore_fields, flags)
         has_more = True
     if has_more:
-        _check_results(messages, reader)
+        _check_results(messages, writer)
     if fields:
-        _read_fields(fields, reader)
+        fields = _other_fields(fields, writer)
     return Row(messages, fields, flags, not (has_more or has_result))
 
 
@@ -230,6 +229,17 @@ def to_be_completed(row: Row, role: str) -> Row:
     if not row.messages:
         raise ConversationError("there is no message before the one to be completed")
     return row
+
+
+def _schema(function: Any) -> Any:
+    """The JSON schema of a function with type hints and a docstring, as transformers makes it."""
+    from bytepair._internal.extras import transformers
+
+    try:
+        return transformers.utils.get_json_schema(function)
+    except Exception as error:  # it has several classes for what is missing in the docstring
+        name = getattr(function, "__name__", function)
+        raise ConversationError(f"the tool {name} has no JSON schema: {error}") from error
 
 
 def reasoning_of(message: Mapping[str, Any]) -> Any:
@@ -251,15 +261,13 @@ def text_of(parts: Any) -> str | None:
     """
     if not isinstance(parts, list | tuple) or not parts:
         return None
-    texts = [
-        part["text"]
-        for part in map(_valued, parts)
-        if isinstance(part, Mapping)
-        and part.keys() == {"type", "text"}
-        and part["type"] == "text"
-        and isinstance(part["text"], str)
-    ]
-    return "".join(texts) if len(texts) == len(parts) else None
+    texts = []
+    for part in map(_valued, parts):
+        is_text = isinstance(part, dict) and part.keys() == {"type", "text"}
+        if not is_text or part["type"] != "text" or not isinstance(part["text"], str):
+            return None
+        texts.append(part["text"])
+    return "".join(texts)
 
 
 # ---------------------------------------------------------------------------- the fields of a row
@@ -274,19 +282,26 @@ def _present(fields: Any, ignore: Collection[str]) -> dict[str, Any]:
     return {k: v for k, v in fields.items() if v is not None and k not in ignore}
 
 
-def _read_fields(fields: dict[str, Any], reader: Reader) -> None:
-    """Check the fields besides the messages, and read those whose value may have two forms."""
-    _drop_columns(fields, reader)
-    more = fields.pop("chat_template_kwargs", None)  # as in TRL
-    if more is not None:
-        if not isinstance(more, Mapping):
-            raise ConversationError(
-                f"chat_template_kwargs must be a mapping, not {type(more).__name__}"
-            )
-        fields |= {name: value for name, value in more.items() if value is not None}
-    unused = [name for name in fields if not reader.reads(name)]
+def _valued(fields: Any) -> Any:
+    """A mapping without the fields that have no value; anything else as it is."""
+    return _present(fields, ()) if isinstance(fields, Mapping) else fields
+
+
+def _other_fields(columns: dict[str, Any], writer: Writer) -> dict[str, Any]:
+    """The fields besides the messages, without columns such as an id or a score."""
+    more = columns.pop("chat_template_kwargs", {})  # as in TRL
+    if not isinstance(more, Mapping):
+        raise ConversationError(
+            f"chat_template_kwargs must be a mapping, not {type(more).__name__}"
+        )
+    used = {name: value for name, value in columns.items() if name in writer.fields}
+    fields: dict[str, Any] = used | _present(more, ())
+    unused = [name for name in columns if name in _MEANT and name not in used]
+    unused = unused[:1] or [name for name in fields if name not in writer.fields]
     if unused:
-        raise _unused("the conversation", unused, reader)
+        raise _unused("the conversation", unused, writer)
+    if is_list(fields.get("tools")):
+        fields["tools"] = [_schema(tool) if callable(tool) else tool for tool in fields["tools"]]
     for name, value in fields.items():
         if reason := no_json(value):
             raise ConversationError(f"the value of {name!r} is not JSON: {reason}")
@@ -295,89 +310,72 @@ def _read_fields(fields: dict[str, Any], reader: Reader) -> None:
         tools = fields["tools"] = parsed_json(tools, "tools") if tools.strip() else None
     if not tools:
         fields.pop("tools", None)
+    return fields
 
 
-def _drop_columns(fields: dict[str, Any], reader: Reader) -> None:
-    """Leave out the columns beside the messages, such as an id or a score."""
-    for name in [name for name in fields if not reader.reads(name)]:
-        if name in _MEANT:
-            raise _unused("the conversation", [name], reader)
-        if name != "chat_template_kwargs":
-            del fields[name]
-
-
-def _unused(what: str, fields: list[str], reader: Reader) -> ConversationError:
-    names = ", ".join(map(repr, fields))
+def _unused(what: str, fields: list[str], writer: Writer) -> ConversationError:
+    has, them = ("the field", "it") if len(fields) == 1 else ("the fields", "them")
     return ConversationError(
-        (
-            f"{what} has the {'field' if len(fields) == 1 else 'fields'} {names}, which the "
-            f"template {reader.name!r} does not use"
-        ),
+        f"{what} has {has} {', '.join(map(repr, fields))}, which the template {writer.name!r} does "
+        "not use",
         option="ignore_fields",
-        hint=f"pass ignore_fields={fields!r} to leave {'it' if len(fields) == 1 else 'them'} out",
+        hint=f"pass ignore_fields={fields!r} to leave {them} out",
     )
 
 
 # ---------------------------------------------------------------------------- messages
 
 
+def role_of(index: int, message: Any) -> str:
+    """The role of a message, by its index in the conversation.
+
+    Raises:
+        ConversationError: if the message is not a mapping, or its role not a string.
+
+    Example:
+        >>> role_of(0, {"role": "user", "content": "hi"})
+        'user'
+    """
+    role = message.get("role") if isinstance(message, dict | Mapping) else None
+    if not isinstance(role, str):
+        raise ConversationError(f'message {index} must be a mapping with a string under "role"')
+    return role
+
+
 def _message(
-    index: int, message: Any, reader: Reader, ignore: Collection[str], flags: dict[int, bool]
+    index: int, message: Any, writer: Writer, ignore: Collection[str], flags: dict[int, bool]
 ) -> dict[str, Any]:
     """A message without absent fields and flags; what it says about training goes to `flags`."""
     role = role_of(index, message)
     fields = _present(message, ignore)
-    flag = _flag(index, role, fields, reader)
+    flag = _flag(index, role, fields, writer)
     if flag is not None:
         flags[index] = flag
     if reason := no_json(fields):
         raise ConversationError(f"message {index} is not JSON: {reason}")
-    if "tool_calls" in fields:
-        fields["tool_calls"] = _without_nulls(fields["tool_calls"])
-        if not fields["tool_calls"]:
-            del fields["tool_calls"]
-        else:
-            _check_calls(index, fields["tool_calls"], reader)
-    unused = [
-        name
-        for name in fields
-        if not reader.reads_in_message(name)
-        and (name not in MESSAGE_FIELDS or (name in ("name", "tool_call_id") and role != "tool"))
-    ]
-    if unused:
-        raise _unused(f"message {index}", unused, reader)
+    if calls := _calls(index, fields.pop("tool_calls", None), writer):
+        fields["tool_calls"] = calls
+    known = MESSAGE_FIELDS if role == "tool" else MESSAGE_FIELDS - {"name", "tool_call_id"}
+    if unused := _unread(fields, known, writer):
+        raise _unused(f"message {index}", unused, writer)
     if "content" not in fields:
         if fields.keys() <= {"role", "name", "tool_call_id"}:
             raise ConversationError(
                 f"message {index} has no content", hint="pass a string or a list of parts"
             )
         fields["content"] = None  # templates test for it
-    elif reader.joins_parts(role) and (text := text_of(fields["content"])) is not None:
+    elif writer.joins_parts(role) and (text := text_of(fields["content"])) is not None:
         fields["content"] = text
     return fields
 
 
-def _without_nulls(calls: Any) -> Any:
-    """Tool calls without absent fields; what is absent in arguments is their own affair."""
-    if not is_list(calls):
-        return calls
-    present = [_valued(call) for call in calls]
-    return [
-        {**call, "function": _valued(call["function"])}
-        if isinstance(call, Mapping) and "function" in call
-        else call
-        for call in present
-    ]
+def _unread(fields: Mapping[str, Any], known: Collection[str], writer: Writer) -> list[str]:
+    """The fields that neither every template knows nor this one."""
+    unknown = [] if writer.takes_any_field else [name for name in fields if name not in known]
+    return [name for name in unknown if name not in writer.message_fields]
 
 
-def _valued(fields: Any) -> Any:
-    """A mapping without the fields that have no value; anything else as it is."""
-    if not isinstance(fields, Mapping):
-        return fields
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _flag(index: int, role: str, fields: dict[str, Any], reader: Reader) -> bool | None:
+def _flag(index: int, role: str, fields: dict[str, Any], writer: Writer) -> bool | None:
     """Remove the flags of a message; return whether they say that it is trained on."""
     flags = {name: fields.pop(name) for name in FLAGS if name in fields}
     for name, value in flags.items():
@@ -392,26 +390,33 @@ def _flag(index: int, role: str, fields: dict[str, Any], reader: Reader) -> bool
             f"message {index} has train {flags['train']!r} and weight {flags['weight']!r}, which "
             "contradict each other"
         )
-    if values == {True} and not reader.trains_on(role):
+    if values == {True} and not writer.trains_on(role):
         raise ConversationError(
             f"message {index} is to be trained on, but is from {role!r}, and the template "
-            f"{reader.name!r} does not train on this role"
+            f"{writer.name!r} does not train on this role"
         )
     return values.pop() if values else None
 
 
-def _check_calls(index: int, calls: Any, reader: Reader) -> None:
-    """Check that all fields of tool calls are used."""
-    for number, call in enumerate(calls if isinstance(calls, list | tuple) else ()):
-        inner = call.get("function") if isinstance(call, Mapping) else None
-        for fields in (call, inner):
-            names = fields.keys() - CALL_FIELDS if isinstance(fields, Mapping) else set()
-            unused = sorted(name for name in names if not reader.reads_in_message(name))
-            if unused:
-                raise _unused(f"tool call {number} of message {index}", unused, reader)
+def _calls(index: int, calls: Any, writer: Writer) -> Any:
+    """Tool calls without absent fields; what is absent in arguments is their own affair."""
+    if not is_list(calls):
+        return calls
+    present = []
+    for number, call in enumerate(map(_valued, calls)):
+        place = f"tool call {number} of message {index}"
+        if isinstance(call, dict):
+            if "function" in call:
+                call = {**call, "function": _valued(call["function"])}
+            for fields in (call, call.get("function")):
+                unused = _unread(fields if isinstance(fields, dict) else {}, CALL_FIELDS, writer)
+                if unused:
+                    raise _unused(place, sorted(unused), writer)
+        present.append(call)
+    return present
 
 
-def _check_results(messages: list[Mapping[str, Any]], reader: Reader) -> None:
+def _check_results(messages: list[Mapping[str, Any]], writer: Writer) -> None:
     """Check the fields that connect the results of tools with their calls."""
     calls: list[Mapping[str, Any]] = []
     place = 0
@@ -421,7 +426,7 @@ def _check_results(messages: list[Mapping[str, Any]], reader: Reader) -> None:
             calls = [call for call in field if isinstance(call, Mapping)] if is_list(field) else []
             place = 0
         elif calls:
-            _check_result(index, message, calls, place, reader)
+            _check_result(index, message, calls, place, writer)
             place += 1
 
 
@@ -430,7 +435,7 @@ def _check_result(
     result: Mapping[str, Any],
     calls: list[Mapping[str, Any]],
     place: int,
-    reader: Reader,
+    writer: Writer,
 ) -> None:
     ids = [call.get("id") for call in calls]
     id, name = result.get("tool_call_id"), result.get("name")
@@ -441,13 +446,10 @@ def _check_result(
                 f"{', '.join(map(str, ids))}"
             )
         if ids[place : place + 1] != [id]:
-            if not reader.writes_ids_of_calls:
+            if not writer.writes_ids_of_calls:
                 raise ConversationError(
-                    (
-                        f"message {index} is the result of the call {id!r}, but result {place} of "
-                        f"this turn, and the template {reader.name!r} does not write the ids of "
-                        "calls"
-                    ),
+                    f"message {index} is the result of the call {id!r}, but result {place} of this "
+                    f"turn, and the template {writer.name!r} does not write the ids of calls",
                     hint="put the results in the order of the calls",
                 )
             place = ids.index(id)

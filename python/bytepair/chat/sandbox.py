@@ -12,33 +12,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass
-from datetime import datetime
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NoReturn
-
-from bytepair.errors import ConversationError
-
-if TYPE_CHECKING:
-    import jinja2
-
-
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import astuple, dataclass
+from datetime import datetime
+from functools import lru_cache
 from threading import Lock, Timer
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from bytepair.errors import ArgumentError
+from bytepair.errors import ArgumentError, ConversationError
+
+if TYPE_CHECKING:
+    import jinja2
 
 #: The length of the source of a template, in characters. Published ones have at most 30,000.
 MAX_SOURCE_CHARS: Final = 1 << 17
 #: The marks around trained parts in the rendered string. In texts they are disguised.
 START: Final = "\U0010fffe"
 STOP: Final = "\U0010ffff"
-#: `string.translate(NO_MARKS)` removes the marks.
-NO_MARKS: Final = {ord(START): None, ord(STOP): None}
 #: The marks around the index of a message where the template begins to write it.
 INDEX: Final = "\U000ffffe"
 END_INDEX: Final = "\U000fffff"
@@ -79,18 +72,22 @@ def render(source: str, name: str, variables: Mapping[str, Any], with_indices: b
 
 @lru_cache(maxsize=16)
 def compiled(source: str) -> jinja2.Template:
-    """Compile a template in an environment equal to that of `transformers`."""
-    from bytepair._internal.extras import jinja2
+    """Compile a template; every loop begins with a call of `_index` for its value."""
+    from jinja2 import TemplateSyntaxError, nodes
 
-    tree, environment = parsed(source)
+    tree, environment = _parsed(source)
     try:
-        _write_indices(tree)
+        for loop in tree.find_all(nodes.For):
+            if isinstance(loop.target, nodes.Name):
+                names = (nodes.Name(name, "load") for name in ("_index", loop.target.name))
+                output = nodes.Output([nodes.Call(next(names), [*names], [], None, None)])
+                loop.body.insert(0, output.set_lineno(loop.lineno))
         return environment.from_string(tree)
-    except (jinja2.TemplateSyntaxError, RecursionError, SyntaxError, MemoryError) as error:
+    except (TemplateSyntaxError, RecursionError, SyntaxError, MemoryError) as error:
         raise _invalid(error) from error
 
 
-def parsed(source: str) -> tuple[jinja2.nodes.Template, jinja2.Environment]:
+def _parsed(source: str) -> tuple[jinja2.nodes.Template, jinja2.Environment]:
     """The syntax tree of a template, and the environment that it is for; nothing is computed."""
     from bytepair._internal.extras import jinja2
 
@@ -105,17 +102,6 @@ def parsed(source: str) -> tuple[jinja2.nodes.Template, jinja2.Environment]:
         raise _invalid(error) from error
 
 
-def _write_indices(tree: jinja2.nodes.Template) -> None:
-    """Let every loop begin with a call of `_index` for its value, which may be a message."""
-    from jinja2 import nodes
-
-    for loop in tree.find_all(nodes.For):
-        if isinstance(loop.target, nodes.Name):
-            function, value = (nodes.Name(name, "load") for name in ("_index", loop.target.name))
-            output = nodes.Output([nodes.Call(function, [value], [], None, None)])
-            loop.body.insert(0, output.set_lineno(loop.lineno))
-
-
 def _invalid(error: Exception) -> ConversationError:
     """The error for a template that is not compiled."""
     line, message = getattr(error, "lineno", None), getattr(error, "message", None)
@@ -128,6 +114,7 @@ def _invalid(error: Exception) -> ConversationError:
 
 
 def _environment() -> jinja2.Environment:
+    """An environment equal to that of `transformers`."""
     from jinja2 import TemplateError, nodes, pass_context
     from jinja2.exceptions import SecurityError
     from jinja2.ext import Extension
@@ -140,8 +127,7 @@ def _environment() -> jinja2.Environment:
         def parse(self, parser: Any) -> Any:
             line = next(parser.stream).lineno
             body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-            call = self.call_method("_mark")
-            return nodes.CallBlock(call, [], [], body).set_lineno(line)
+            return nodes.CallBlock(self.call_method("_mark"), [], [], body).set_lineno(line)
 
         def _mark(self, caller: Callable[[], str]) -> str:
             return START + caller() + STOP
@@ -162,6 +148,17 @@ def _environment() -> jinja2.Environment:
     def raise_exception(message: str) -> NoReturn:
         raise TemplateError(message)
 
+    def to_json(
+        value: Any,
+        ensure_ascii: bool = False,
+        indent: Any = None,
+        separators: Any = None,
+        sort_keys: bool = False,
+    ) -> str:
+        """The filter of `transformers`, which escapes nothing for HTML."""
+        how = {"indent": indent, "separators": separators, "sort_keys": sort_keys}
+        return json.dumps(value, ensure_ascii=ensure_ascii, allow_nan=False, **how)
+
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True,
         lstrip_blocks=True,
@@ -169,29 +166,11 @@ def _environment() -> jinja2.Environment:
         optimized=False,
         finalize=at_run_time,
     )
-    environment.filters["tojson"] = _to_json
+    environment.filters["tojson"] = to_json
     environment.globals["namespace"] = PlainNamespace
     environment.globals["raise_exception"] = raise_exception
     environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
     return environment
-
-
-def _to_json(
-    value: Any,
-    ensure_ascii: bool = False,
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    """The filter `tojson` of `transformers`, which escapes nothing for HTML."""
-    return json.dumps(
-        value,
-        ensure_ascii=ensure_ascii,
-        indent=indent,
-        separators=separators,
-        sort_keys=sort_keys,
-        allow_nan=False,
-    )
 
 
 # ---------------------------------------------------------------------------- what is used
@@ -226,27 +205,29 @@ def usage(source: str) -> Usage:
         >>> sorted(used.variables), sorted(used.names)
         (['messages', 'title'], ['day', 'name'])
     """
+    tree, environment = _parsed(source)
     try:
-        return _usage(*parsed(source))
+        return _usage(tree, environment.globals.keys())
     except (RecursionError, MemoryError) as error:
         raise _invalid(error) from error
 
 
-def _usage(tree: jinja2.nodes.Template, environment: jinja2.Environment) -> Usage:
+def _usage(tree: jinja2.nodes.Template, globals: Iterable[str]) -> Usage:
     from jinja2 import meta, nodes
 
-    names = {node.attr for node in tree.find_all(nodes.Getattr)}
+    attributes = list(tree.find_all(nodes.Getattr))
+    names = {node.attr for node in attributes}
     names |= {node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)}
+    uses = [(node.name, node.node) for node in tree.find_all(nodes.Filter)]
+    uses += [(node.attr, node.node) for node in attributes]
     messages = _names_of_messages(tree)
-    uses: list[tuple[str, Any]] = [(node.name, node.node) for node in tree.find_all(nodes.Filter)]
-    uses += [(node.attr, node.node) for node in tree.find_all(nodes.Getattr)]
     generic = any(
         isinstance(value, nodes.Name) and value.name in messages
         for name, value in uses
         if name in _GENERIC
     )
-    variables = meta.find_undeclared_variables(tree) - environment.globals.keys()
     tests = any(_is_content(test.node) for test in tree.find_all(nodes.Test) if test.name == "none")
+    variables = meta.find_undeclared_variables(tree).difference(globals)
     return Usage(frozenset(variables), frozenset(names), generic, tests)
 
 
@@ -263,16 +244,15 @@ def _names_of_messages(tree: jinja2.nodes.Template) -> set[str]:
 
     bound: list[tuple[Any, Any]] = [(node.target, node.iter) for node in tree.find_all(nodes.For)]
     bound += [(node.target, node.node) for node in tree.find_all(nodes.Assign)]
-    names = {"messages"}
-    while True:
+    names, before = {"messages"}, 0
+    while before < len(names):
         before = len(names)
         for target, value in bound:
             while isinstance(value, nodes.Getitem | nodes.Filter):  # messages[1:], messages | list
                 value = value.node
             if isinstance(value, nodes.Name) and value.name in names:
                 names |= {target.name} if isinstance(target, nodes.Name) else set()
-        if len(names) == before:
-            return names
+    return names
 
 
 # ---------------------------------------------------------------------------- the child process
@@ -344,7 +324,7 @@ class RenderProcess:
     def _answer(self, name: str, *question: Any) -> Any:
         """What the child returns from a function; errors have the name of the template."""
         with self._lock:
-            answer = self._ask(json.dumps(question).encode() + b"\n")
+            answer = self._line(json.dumps(question).encode() + b"\n")
         if not answer.endswith(b"\n"):
             raise ConversationError(
                 f"the template {name!r} takes more than {self._seconds:g} seconds, or more than "
@@ -355,7 +335,7 @@ class RenderProcess:
             raise ConversationError(error)
         return value
 
-    def _ask(self, question: bytes) -> bytes:
+    def _line(self, question: bytes) -> bytes:
         """A line of the child, or an incomplete one if it was ended."""
         if self._child is None:
             limits = [str(self._memory_bytes), str(self._seconds)]
@@ -366,9 +346,8 @@ class RenderProcess:
         child = self._child
         assert child.stdin is not None
         assert child.stdout is not None
-        timer = Timer(self._seconds, child.kill)
+        timer, answer = Timer(self._seconds, child.kill), b""
         timer.start()
-        answer = b""
         try:
             child.stdin.write(question)
             child.stdin.flush()
@@ -414,9 +393,9 @@ def serve(memory_bytes: float, seconds: float) -> None:
         "render": render,
         "usage": lambda source: astuple(usage(source)),
     }
-    questions: BinaryIO = sys.stdin.buffer
-    for question in questions:
-        if sys.platform != "win32":
+    has_timer = sys.platform != "win32"
+    for question in sys.stdin.buffer:
+        if has_timer:
             signal.setitimer(signal.ITIMER_REAL, seconds)
         function, *arguments = json.loads(question)
         answer: tuple[Any, str | None]
@@ -425,7 +404,7 @@ def serve(memory_bytes: float, seconds: float) -> None:
         except ConversationError as error:
             answer = None, str(error)
         line = json.dumps(answer, default=sorted).encode() + b"\n"
-        if sys.platform != "win32":
+        if has_timer:
             signal.setitimer(signal.ITIMER_REAL, 0)
         sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()

@@ -7,7 +7,6 @@ a special token.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -28,8 +27,8 @@ OnUntrained: TypeAlias = Literal["error", "keep"]
 #: What to do with a lone surrogate in a text: raise an error, or replace it by U+FFFD.
 SurrogateErrors: TypeAlias = Literal["strict", "replace"]
 
-#: The origin of a segment of `encode_segments`: untrusted text, or the program, which
-#: names a special token.
+#: The origin of a segment of `encode_segments`: untrusted text, or the program, which names a
+#: special token.
 Origin: TypeAlias = Literal["untrusted", "control"]
 
 
@@ -138,24 +137,21 @@ class Segments:
         cut = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
         return Encoded(rendered.ids[here], rendered.mask[here], cut, lengths)
 
-    def check_texts(self, start: int = 0) -> None:
-        """Raise a `ConversationError` if a text from an item on has a lone surrogate.
+    def cut(self, start: int) -> None:
+        """Remove all conversations from an item on."""
+        del self.items[start:], self.trained[start:]
+        while self.ends and self.ends[-1] > start:
+            self.ends.pop()
 
-        It names the conversation if several are checked.
-        """
+    def check_texts(self, start: int = 0) -> None:
+        """Raise a `ConversationError` if a text from an item on has a lone surrogate."""
         texts = [item for item in self.items[start:] if isinstance(item, str)]
-        lone = _core.lone_surrogates(texts)
-        if not lone:
-            return
-        number, reason = lone[0].index, lone[0].reason
-        at = [index for index, item in enumerate(self.items) if isinstance(item, str)][number]
-        several = len(self.ends) > 1 and not start
-        which = f"conversation {bisect_right(self.ends, at)}: " if several else ""
-        raise ConversationError(
-            f"{which}{reason}, of {texts[number][:200]!a}",
-            option="errors",
-            hint='repair it, or pass errors="replace"',
-        )
+        for lone in _core.lone_surrogates(texts)[:1]:
+            raise ConversationError(
+                f"{lone.reason}, of {texts[lone.index][:200]!a}",
+                option="errors",
+                hint='repair it, or pass errors="replace"',
+            )
 
 
 def encode_segments(
@@ -191,8 +187,30 @@ def encode_segments(
         >>> ids[0] == tok.special_tokens["<|user_start|>"], tok.special_tokens["<|bos|>"] in ids
         (True, False)
     """
-    items = items_of(segments, structural(tokenizer))
-    out = Segments([*items], bytearray(len(items)), [len(items)])
+    special, out = structural(tokenizer), Segments()
+    for number, segment in enumerate(segments):
+        if not isinstance(segment, tuple | list) or len(segment) != 2:
+            raise ArgumentError(
+                f'segment {number} is {segment!r}; it must be (text, "untrusted") or '
+                '(name, "control")'
+            )
+        text, origin = segment
+        if not isinstance(text, str):
+            raise ArgumentError(
+                f"the text of segment {number} must be str, not {type(text).__name__}"
+            )
+        if origin not in ("untrusted", "control"):
+            raise ArgumentError(
+                f'the origin of segment {number} is {origin!r}; it must be "untrusted" or "control"'
+            )
+        if origin == "control" and text not in special:
+            raise SpecialTokenError(
+                f"segment {number} is control and must be one special token, but {text!r} is not; "
+                f"the tokenizer has {' '.join(special) or 'none'}",
+                hint='pass text around special tokens as separate "untrusted" segments',
+            )
+        out.items.append(special[text] if origin == "control" else text)
+    out.trained, out.ends = bytearray(len(out.items)), [len(out.items)]
     return list(out.encode(tokenizer, join=join, errors="replace").ids.tolist())
 
 
@@ -206,64 +224,3 @@ def structural(tokenizer: _core.Tokenizer) -> dict[str, int]:
     return tokenizer.special_tokens | {
         name.decode(): id for name, id in names.items() if not name.decode().isspace()
     }
-
-
-def items_of(segments: Iterable[tuple[str, Origin]], special: Mapping[str, int]) -> list[str | int]:
-    """Convert segments with an origin to items: texts, and ids of special tokens.
-
-    Only a name that the caller marks as control becomes an id.
-
-    Example:
-        >>> items_of([("<|end|>", "untrusted"), ("<|end|>", "control")], {"<|end|>": 7})
-        ['<|end|>', 7]
-    """
-    items: list[str | int] = []
-    for number, segment in enumerate(segments):
-        if not isinstance(segment, tuple | list) or len(segment) != 2:
-            raise ArgumentError(
-                f'segment {number} is {segment!r}; it must be (text, "untrusted") or '
-                '(name, "control")'
-            )
-        text, origin = segment
-        if not isinstance(text, str):
-            raise ArgumentError(
-                f"the text of segment {number} must be str, not {type(text).__name__}"
-            )
-        if origin == "untrusted":
-            items.append(text)
-        elif origin != "control":
-            raise ArgumentError(
-                f'the origin of segment {number} is {origin!r}; it must be "untrusted" or "control"'
-            )
-        elif text in special:
-            items.append(special[text])
-        else:
-            raise SpecialTokenError(
-                (
-                    f"segment {number} is control and must be one special token, but {text!r} is "
-                    f"not; the tokenizer has {' '.join(special) or 'none'}"
-                ),
-                hint='pass text around special tokens as separate "untrusted" segments',
-            )
-    return items
-
-
-def role_or_none(message: Any) -> Any:
-    """What a message says under "role", which may be anything; None if it is no mapping."""
-    return message.get("role") if isinstance(message, dict | Mapping) else None
-
-
-def role_of(index: int, message: Any) -> str:
-    """The role of a message, by its index in the conversation.
-
-    Raises:
-        ConversationError: if the message is not a mapping, or its role not a string.
-
-    Example:
-        >>> role_of(0, {"role": "user", "content": "hi"})
-        'user'
-    """
-    role = role_or_none(message)
-    if not isinstance(role, str):
-        raise ConversationError(f'message {index} must be a mapping with a string under "role"')
-    return role

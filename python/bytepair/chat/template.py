@@ -239,9 +239,11 @@ class Template:
         return {piece.name for piece in pieces if isinstance(piece, Special)}
 
     def names(self) -> set[str]:
-        """The names of all special tokens that open messages or occur within them."""
-        opening = [piece for role in self.roles.values() for piece in role.open]
-        return self.inner() | {piece.name for piece in opening if isinstance(piece, Special)}
+        """The names of all special tokens of messages, and of the beginning."""
+        roles = self.roles.values()
+        frames: list[Role | Part] = [*roles, *(p for role in roles for p in role.parts.values())]
+        pieces = {*self.begin, *(one for frame in frames for one in (*frame.open, *frame.close))}
+        return self.inner() | {piece.name for piece in pieces if isinstance(piece, Special)}
 
     def padding(self) -> str | None:
         """The name of the special token that pads rows, or None."""

@@ -1,36 +1,23 @@
-"""Keeps texts apart from the special tokens of a Jinja template, and checks what becomes of them.
+"""Keeps texts apart from the special tokens of a Jinja template, and finds texts that it drops.
 
 Before rendering, characters that could be part of a special token are replaced by private-use
 characters that occur nowhere else; they are restored afterwards. So everything that looks like a
-special token in the rendered string was written by the template.
-
-Three mistakes that would silently harm training are looked for in a rendered conversation:
-
-1. The template drops content of a message, such as reasoning or tool calls.
-2. The token that ends the assistant's turn is not trained on, or is not a stop token of the model,
-   so that the trained model never stops.
-3. The template's own blocks mark a last turn that does not continue its prompt, so that the model
-   is trained on another text than it sees in use.
+special token in the rendered string was written by the template. Texts get marks of such characters
+as well: if a mark is missing from the rendered string, its text was dropped.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, time
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
-from bytepair import _core
 from bytepair.chat.rows import REASONING
-from bytepair.chat.sandbox import END_INDEX, INDEX, NO_MARKS, START, STOP
-from bytepair.chat.segments import role_or_none, structural
-from bytepair.errors import ConversationError, SpecialTokenError
-from bytepair.properties import roles
-
-# ---------------------------------------------------------------------------- the disguise
-
+from bytepair.chat.sandbox import END_INDEX, INDEX, START, STOP
+from bytepair.errors import ConversationError
 
 #: Private-use characters of Unicode.
 _PRIVATE: Final = range(0x100000, 0x10FFFE)
@@ -42,6 +29,19 @@ _TYPES: Final = frozenset(
 )  # fmt: skip
 _WORD: Final = re.compile(r"[\w$][\w .$-]*")
 
+#: The fields of a part or a call that are texts of the message.
+_TEXTS: Final = ("text", "name", "arguments")
+
+#: The description of the tools' texts.
+_TOOLS: Final = "the tool definitions"
+
+
+class MessageText(NamedTuple):
+    """Where a text stands: the index of its message, or -1, and a description."""
+
+    message: int
+    description: str
+
 
 class Disguise:
     """Replaces characters of special tokens by private-use characters, and restores them.
@@ -50,16 +50,34 @@ class Disguise:
     the first character of each special token in the text, of a possible one that starts at the end
     of the text, and the first character of the text if a token may have started before it.
     The work is linear in the length of the text.
+
+    A role, a type of JSON, and a key or a type that the template names (`fixed`) are words of the
+    format; they are disguised only if there is more in them than letters. With `mark`, texts that
+    the template must write get marks.
+
+    Attributes:
+        free: unused private-use characters.
+        places: for each mark that is in use, the place of its text.
     """
 
-    def __init__(self, special: Iterable[str], characters: set[str], *, everywhere: bool) -> None:
-        names, self._everywhere = [*special], everywhere
+    def __init__(
+        self,
+        special: Iterable[str],
+        characters: set[str],
+        *,
+        everywhere: bool,
+        fixed: frozenset[str] = frozenset(),
+        mark: bool = False,
+    ) -> None:
+        names = [*special]
+        self._everywhere, self._mark = everywhere, mark
+        self._fixed, self._types = fixed, fixed | _TYPES
         marks = {START, STOP, INDEX, END_INDEX}
         to_mask = sorted(marks | {c for name in names for c in name})
-        #: Unused private-use characters.
         self.free: Iterator[str] = (chr(code) for code in _PRIVATE if chr(code) not in characters)
+        self.places: dict[str, MessageText] = {}
         self._on = dict(zip(to_mask, self.free, strict=False))
-        self._off = {ord(mask): c for c, mask in self._on.items()}
+        self._off: dict[int, str | None] = {ord(mask): c for c, mask in self._on.items()}
         first = marks | {name[0] for name in names if everywhere}
         self._first = {ord(c): self._on[c] for c in first}
         self._names = set(names)
@@ -70,11 +88,11 @@ class Disguise:
         self._all = "\0".join(names)
         self._begins = re.compile("|".join({re.escape(name[0]) for name in names}) or r"(?!)")
 
-    def put_on(self, text: str, *, inner: bool = True) -> str:
-        """Disguise a text; if `inner`, also one that is a part of the name of a token."""
+    def put_on(self, text: str) -> str:
+        """Disguise a text, even if it is a part of the name of a token."""
         start, body = len(text) - len(text.lstrip()), text.rstrip()
         places = set()
-        if (inner and body[start:] in self._all) or self._begins_with_tail(text, start):
+        if body[start:] in self._all or self._begins_with_tail(text, start):
             places.add(start)
         if not self._everywhere:
             places |= {
@@ -95,154 +113,93 @@ class Disguise:
         rest = text[at : at + self._longest]
         return rest in self._heads or any(rest[:length] in self._names for length in self._lengths)
 
+    def conversation(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Disguise the messages and the other fields of a conversation."""
+        hidden = {"messages": [self._message(*one) for one in enumerate(fields["messages"])]}
+        for name, value in fields.items():
+            if name != "messages":
+                place = MessageText(-1, _TOOLS) if name == "tools" else None
+                hidden[name] = self._value(value, name, place)
+        return hidden
+
+    def _message(self, index: int, message: Mapping[str, Any]) -> dict[str, Any]:
+        """A message: its content, name, reasoning and calls are texts that must be written."""
+        reasoning = next((name for name in REASONING if message.get(name) is not None), None)
+        name_of_user = "name" if message["role"] != "tool" else None  # there it is that of the call
+        changed = {}
+        for name, value in message.items():
+            place = None
+            if name in ("content", reasoning, name_of_user):
+                place = MessageText(index, f"the {name} of message {index}")
+            elif name == "tool_calls":
+                place = MessageText(index, f"a tool call of message {index}")
+            has_parts = isinstance(value, list) and name in ("content", "tool_calls")
+            changed[self._key(name)] = (
+                [self._part(part, place) for part in value]
+                if has_parts
+                else self._value(value, name, place)
+            )
+        return changed
+
+    def _part(self, part: Any, place: MessageText | None) -> Any:
+        """A part of a content, or a call: only some of its fields are texts."""
+        if not isinstance(part, Mapping):
+            return self._value(part, None, None)
+        return {
+            self._key(name): self._part(value, place)
+            if name == "function"
+            else self._value(value, name, place if name in _TEXTS else None)
+            for name, value in part.items()
+        }
+
+    def _key(self, name: Any) -> Any:
+        is_word = not isinstance(name, str) or (name in self._fixed and _WORD.fullmatch(name))
+        return name if is_word else self.put_on(name)
+
+    def _value(self, value: Any, key: object, place: MessageText | None) -> Any:
+        """A value under a key; its texts, but for types, get marks if they have a place."""
+        if isinstance(value, str):
+            is_word = key == "role" or (key == "type" and value in self._types)
+            if is_word and _WORD.fullmatch(value):
+                return value
+            if place is None or key == "type" or not self._mark:
+                return self.put_on(value)
+            return self._marked(value, place)
+        if isinstance(value, Mapping):
+            return {self._key(k): self._value(v, k, place) for k, v in value.items()}
+        if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+            return [self._value(item, key if key == "type" else None, place) for item in value]
+        if value is None or isinstance(value, bool | int | float | date | time) or callable(value):
+            return value
+        raise ConversationError(
+            f"a conversation contains a {type(value).__name__}, which JSON lacks"
+        )
+
+    def _marked(self, text: str, place: MessageText) -> str:
+        """Disguise a text and insert marks into it."""
+        disguised = self.put_on(text)
+        for at in reversed(_middles(text)):
+            mark = next(self.free)
+            self.places[mark], self._off[ord(mark)] = place, None
+            disguised = disguised[:at] + mark + disguised[at:]
+        return disguised
+
     def take_off(self, text: str) -> str:
         """Restore the original characters in a rendered string."""
         return text.translate(self._off)
 
-
-@dataclass(frozen=True)
-class Rendering:
-    """A conversation rendered to one string, in which only the template wrote special tokens.
-
-    Attributes:
-        string: the rendered string.
-        starts: by the index of a message, where in the string without marks the template comes to
-            it; messages that no loop comes to have none.
-        disguise: the disguise of the texts in it.
-        messages: the disguised messages.
-        tools: the disguised tool definitions.
-        run: a function that renders other messages or tools in the same disguise.
-    """
-
-    string: str
-    starts: Mapping[int, int]
-    disguise: Disguise
-    messages: list[Any]
-    tools: Any
-    run: Callable[..., str]
+    def dropped(self, string: str) -> list[MessageText]:
+        """The places of texts that are not in a rendered string; one of the tools' suffices."""
+        missing, visible = set[MessageText](), set[MessageText]()
+        written = set(string)
+        for mark, place in self.places.items():
+            is_there = mark in written or json.dumps(mark)[1:-1] in string
+            (visible if is_there else missing).add(place)
+        missing -= {place for place in visible if place.description == _TOOLS}
+        return [place for place in dict.fromkeys(self.places.values()) if place in missing]
 
 
-def deep(value: Any, disguise: Disguise, fixed: Collection[str] = (), key: object = None) -> Any:
-    """Disguise every string in a value, keys as well.
-
-    A role, a type of JSON, and a key or a type that the template names (`fixed`) are words of the
-    format; they are disguised only if there is more in them than letters.
-    """
-    if isinstance(value, str):
-        is_word = key == "role" or (key == "type" and (value in _TYPES or value in fixed))
-        return value if is_word and _WORD.fullmatch(value) else disguise.put_on(value)
-    if isinstance(value, Mapping):
-        return {
-            name
-            if not isinstance(name, str) or (name in fixed and _WORD.fullmatch(name))
-            else disguise.put_on(name): deep(item, disguise, fixed, name)
-            for name, item in value.items()
-        }
-    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-        return [deep(item, disguise, fixed, key if key == "type" else None) for item in value]
-    if value is None or isinstance(value, bool | int | float | date | time) or callable(value):
-        return value
-    raise ConversationError(f"a conversation contains a {type(value).__name__}, which JSON lacks")
-
-
-#: Inserts a mark into a text; the second argument describes the text.
-MarkText: TypeAlias = Callable[[str, str], str]
-
-_TOOLS: Final = "the tool definitions"
-
-
-# ---------------------------------------------------------------------------- dropped content
-
-
-class Problem(NamedTuple):
-    """What a check of a template found, and what to do about it."""
-
-    message: str
-    hint: str
-
-
-def dropped(
-    rendering: Rendering, off: Collection[int], tokens: re.Pattern[str]
-) -> Iterator[Problem]:
-    """Report content of messages that the template drops.
-
-    If some text is not found where its message is written, a private-use character is inserted
-    into each text, and the conversation is rendered again: if the character is missing from the
-    result, the text was dropped. If the template fails on such text, nothing is reported. Messages
-    `off`, the turns that are not trained on, may lose text, as earlier reasoning does in use.
-
-    Args:
-        rendering: the rendered conversation.
-        off: the indices of the messages that may lose text.
-        tokens: finds special tokens in a rendered string.
-    """
-    if _has_all(rendering, off, tokens):
-        return
-    places: dict[str, str] = {}  # the description of the text of each mark
-
-    def mark(text: str, place: str) -> str:
-        for at in reversed(middles(text)):
-            character = next(rendering.disguise.free)
-            places[character] = place
-            text = text[:at] + character + text[at:]
-        return text
-
-    messages = [
-        m if i in off else with_marks(m, f"message {i}", mark)
-        for i, m in enumerate(rendering.messages)
-    ]
-    tools = _texts(rendering.tools, _TOOLS, mark)
-    try:
-        visible = set(rendering.run(messages, tools=tools))
-    except ConversationError:
-        return
-    left_out = dict.fromkeys(place for mark, place in places.items() if mark not in visible)
-    if any(places[mark] == _TOOLS for mark in visible & places.keys()):
-        left_out.pop(_TOOLS, None)  # a template may drop parts of a schema
-    if left_out:
-        yield Problem(
-            f"it drops {', '.join(left_out)}",
-            "use a template that renders it, or remove it from the conversation",
-        )
-
-
-def _has_all(rendering: Rendering, off: Collection[int], tokens: re.Pattern[str]) -> bool:
-    """Whether each text stands where its message is written, and something of the tools does."""
-    texts: list[str] = []
-
-    def collect(text: str, _: str) -> str:
-        texts.append(text.strip())
-        return text
-
-    whole, starts = rendering.string.translate(NO_MARKS), rendering.starts
-    for index, message in enumerate(rendering.messages):
-        if index not in off:
-            texts.clear()
-            with_marks(message, "", collect)
-            end = starts.get(index + 1, len(whole)) if index in starts else len(whole)
-            begin = starts.get(index, 0) if index else 0  # a system message may be before the loop
-            written = whole[begin:end]
-            written = tokens.sub("", written).replace(str(role_or_none(message)), "")
-            if not _stand_in(texts, written):
-                return False
-    texts.clear()
-    _texts(rendering.tools, _TOOLS, collect)
-    longest = max(texts, key=len, default="")  # a shorter one may stand there by chance
-    return not longest or (_stand_in([longest], whole) and longest not in str(rendering.messages))
-
-
-def _stand_in(texts: Iterable[str], written: str) -> bool:
-    """Whether all texts stand in another one at places of their own, perhaps as JSON."""
-    for text in sorted(texts, key=len, reverse=True):
-        as_json = json.dumps(text, ensure_ascii=False)[1:-1]
-        form = text if text in written else as_json
-        if form not in written:
-            return False
-        written = written.replace(form, "\0", 1)
-    return True
-
-
-def middles(text: str) -> list[int]:
+def _middles(text: str) -> list[int]:
     """The positions of marks: not at the ends, which templates inspect; also within reasoning."""
     start, end = len(text) - len(text.lstrip()), len(text.rstrip())
     thought = text.find("</think>")
@@ -254,132 +211,39 @@ def middles(text: str) -> list[int]:
     return [thought] if not text[after:].strip() else [thought, (after + end + 1) // 2]
 
 
-def with_marks(message: Any, place: str, mark: MarkText) -> Any:
-    """A message with marks in its content, its name, its reasoning and its tool calls."""
-    if not isinstance(message, Mapping):
-        return message
-    copy = dict(message)
-    reasoning = next((name for name in REASONING if message.get(name) is not None), None)
-    name_field = "name" if message.get("role") != "tool" else None  # there it is that of the call
-    for name in filter(None, ("content", name_field, reasoning)):
-        if name in copy:
-            copy[name] = _with_mark(copy[name], f"the {name} of {place}", mark)
-    calls = copy.get("tool_calls")
-    if isinstance(calls, list):
-        copy["tool_calls"] = [_marked_call(call, f"a tool call of {place}", mark) for call in calls]
-    return copy
+class Region(NamedTuple):
+    """A part of a string that is trained on.
 
-
-def _with_mark(content: Any, place: str, mark: MarkText) -> Any:
-    """Content with marks in its text; in a list of parts, only in text parts."""
-    if not isinstance(content, list):
-        return _texts(content, place, mark)
-    return [
-        {**part, "text": _texts(part["text"], place, mark)}
-        if isinstance(part, Mapping) and "text" in part
-        else part
-        for part in content
-    ]
-
-
-def _marked_call(call: Any, place: str, mark: MarkText) -> Any:
-    if not isinstance(call, Mapping):
-        return call
-    if isinstance(call.get("function"), Mapping):
-        return {**call, "function": _marked_call(call["function"], place, mark)}
-    texts = {name: call[name] for name in ("name", "arguments") if name in call}
-    return {**call, **{name: _texts(value, place, mark) for name, value in texts.items()}}
-
-
-def _texts(value: Any, place: str, mark: MarkText) -> Any:
-    """A value with marks in its strings, except in types."""
-    if isinstance(value, str):
-        return mark(value, place)
-    if isinstance(value, Mapping):
-        return {k: v if k == "type" else _texts(v, place, mark) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_texts(item, place, mark) for item in value]
-    return value
-
-
-# ---------------------------------------------------------------------------- the last turn
-
-
-def unprompted(
-    prompt: Sequence[str | int | None],
-    whole: Sequence[str | int | None],
-    encode: Callable[[str], Sequence[int]],
-) -> Iterator[Problem]:
-    """Report if the ids of a conversation do not begin with those of the prompt of its last turn.
-
-    Args:
-        prompt: the segments of the prompt.
-        whole: those of the conversation.
-        encode: gives the ids of a text.
+    Attributes:
+        start: its start.
+        end: its end.
+        owner: the index of the message that it belongs to.
     """
-    *before, last = prompt or [None]
-    next_one = whole[len(before)] if len(before) < len(whole) else None
-    begins = list(whole[: len(before)]) == before and last in (next_one, None)
-    if not begins and isinstance(last, str) and isinstance(next_one, str):
-        ids = encode(last)
-        begins = list(whole[: len(before)]) == before and encode(next_one)[: len(ids)] == ids
-    if not begins:
-        yield Problem(
-            "its last turn does not continue its prompt, so the model would be trained on other "
-            "ids than it sees in use",
-            "pass the variables of the prompt, such as enable_thinking, or give the turn what its "
-            "prompt begins, such as reasoning",
-        )
+
+    start: int
+    end: int
+    owner: int = -1
 
 
-def stops(tokenizer: _core.Tokenizer, names: Sequence[str] | None) -> dict[int, str]:
-    """The ids that may end a turn, and their names; empty if unknown."""
-    special, by_role = structural(tokenizer), roles.roles(tokenizer)
-    if names is None:
-        names = [by_role[role] for role in ("eos", "end_of_turn") if role in by_role]
-    for name in names:
-        if name not in special:
-            raise SpecialTokenError(
-                f"stop contains {name!r}, which is not a special token of the tokenizer; it has "
-                f"{' '.join(special) or 'none'}"
-            )
-    return {special[name]: name for name in names}
+@dataclass(frozen=True)
+class Rendering:
+    """A conversation rendered to one string, in which only the template wrote special tokens.
 
-
-def endless(
-    segments: Iterable[tuple[str | int | None, int]],
-    stops: Mapping[int, str],
-    special: Mapping[str, int],
-) -> Iterator[Problem]:
-    """Report if the last trained token is not a stop token.
-
-    White space after the token, such as the line break in ChatML, may be trained on or not.
-
-    Args:
-        segments: the segments of one conversation, and whether each is trained on.
-        stops: the ids that may end a turn; empty if any special token may.
-        special: the special tokens.
+    Attributes:
+        string: the rendered string.
+        starts: by the index of a message, where in the string the template comes to it; messages
+            that no loop comes to have none.
+        blocks: the blocks of the template that are trained on.
+        disguise: the disguise of the texts in it.
+        messages: the disguised messages.
+        run: a function that renders other messages in the same disguise.
+        dropped: the places of texts that the template does not write.
     """
-    trained = [
-        item
-        for item, is_trained in segments
-        if is_trained and not (item is None or (isinstance(item, str) and not item.strip()))
-    ]
-    if not trained:
-        return
-    last = trained[-1]
-    if isinstance(last, str):
-        yield Problem(
-            f"the trained part ends with the text {last[-20:]!r}, not with a special token, so a "
-            "model would not learn to end its turn",
-            "add the token that ends the assistant's turn to the template (inside the "
-            "{% generation %} block, if there is one)",
-        )
-    elif stops and last not in stops:
-        name = next(name for name, id in special.items() if id == last)
-        yield Problem(
-            f"the trained part ends with {name!r}, but the stop tokens are "
-            f"{' and '.join(stops.values())}",
-            f"set the role with tok.replace(roles=dict(end_of_turn={name!r})), or pass "
-            f"stop=({name!r},) to the template",
-        )
+
+    string: str
+    starts: Mapping[int, int]
+    blocks: list[Region]
+    disguise: Disguise
+    messages: list[Any]
+    run: Callable[..., Rendering]
+    dropped: Sequence[MessageText] = field(default=())

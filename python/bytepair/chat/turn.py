@@ -18,6 +18,8 @@ for all of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bytepair import _core
@@ -25,14 +27,7 @@ from bytepair._internal.checks import integers
 from bytepair.chat import calls, masks
 from bytepair.chat.renderer import TemplateOrName, TemplateWriter, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row
-from bytepair.chat.sandbox import NO_MARKS
-from bytepair.chat.segments import (
-    BREAK,
-    Conversation,
-    RenderedIds,
-    Segments,
-    role_of,
-)
+from bytepair.chat.segments import BREAK, Conversation, RenderedIds, Segments
 from bytepair.errors import ArgumentError, ConversationError
 
 if TYPE_CHECKING:
@@ -96,262 +91,208 @@ def render_turn(
         [0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0]
     """
     ids, write = integers("ids", ids), writer(tokenizer, template)
-    so_far = masked(ids, mask)
+    before = [0] * len(ids) if mask is None else integers("mask", mask)
+    if len(before) > len(ids):
+        raise ArgumentError(
+            f"the mask has {len(before)} entries, but there are only {len(ids)} ids"
+        )
     row = read_row(messages, write, options, empty=bool(ids))
-    past = None if history is None else read_row(history, write, options)
-    out = appended(write, ids, row, prompt=prompt, history=past)
-    more = out.encode(tokenizer, join=write.join, errors=options.errors).ids
-    return RenderedIds([*ids, *more.tolist()], [*so_far, *[0] * len(more)])
-
-
-def masked(ids: Sequence[int], mask: Sequence[int] | None) -> list[int]:
-    """The mask of the ids so far: ids after the end of the given mask were sampled.
-
-    Example:
-        >>> masked([5, 6, 7, 8], [0, 0]), masked([5, 6], None)
-        ([0, 0, 1, 1], [0, 0])
-    """
-    if mask is None:
-        return [0] * len(ids)
-    mask = integers("mask", mask)
-    if len(mask) > len(ids):
-        raise ArgumentError(f"the mask has {len(mask)} entries, but there are only {len(ids)} ids")
-    return [*mask, *[1] * (len(ids) - len(mask))]
-
-
-def appended(
-    writer: Any,
-    ids: Sequence[int],
-    row: Row,
-    *,
-    prompt: bool,
-    history: Row | None,
-) -> Segments:
-    """The continuation of the ids: the end of their turn, the messages, and the next turn's start.
-
-    Raises:
-        ConversationError: if the ids end neither with a turn nor within one of the assistant; if
-            the messages are invalid for the template; or if the template is not prefix-stable.
-    """
-    for index, flag in row.flags.items():
-        if flag:
-            raise ConversationError(
-                f"message {index} is to be trained on, but only sampled ids are",
-                hint="remove the flag",
-            )
+    flagged = [index for index, flag in row.flags.items() if flag]
+    if flagged:
+        raise ConversationError(
+            f"message {flagged[0]} is to be trained on, but only sampled ids are",
+            hint="remove the flag",
+        )
+    past = None if history is None else read_row(history, write, options).messages
+    out = Segments()
     if not ids:
-        out = Segments()
-        (writer.prompt if prompt else writer.write)(row, out)
-        return out
-    if isinstance(writer, TemplateWriter):
-        return _after_value(writer, list(ids), row.messages, row.fields, prompt=prompt)
-    past = history.messages if history is not None else None
-    items = _after_jinja(writer, list(ids), row.messages, row.fields, prompt=prompt, history=past)
-    return Segments(items, bytearray(len(items)), [len(items)])
+        (write.prompt if prompt else write.write)(row, out)
+    elif isinstance(write, TemplateWriter):
+        _after_value(write, ids, row, out, prompt=prompt)
+    else:
+        opens = prompt and bool(row.messages)
+        out.items = _Continuation(write, row.messages, row.fields, opens).after(ids, past)
+    out.trained, out.ends = bytearray(len(out.items)), [len(out.items)]
+    more = out.encode(tokenizer, join=write.join, errors=options.errors).ids
+    sampled = [1] * (len(ids) - len(before))
+    return RenderedIds([*ids, *more.tolist()], [*before, *sampled, *[0] * len(more)])
 
 
 # ---------------------------------------------------------------------------- templates as values
 
 
 def _after_value(
-    writer: TemplateWriter,
-    ids: list[int],
-    messages: Sequence[Any],
-    fields: Mapping[str, Any],
-    *,
-    prompt: bool,
-) -> Segments:
-    if fields.get("tools"):
+    writer: TemplateWriter, ids: list[int], row: Row, out: Segments, *, prompt: bool
+) -> None:
+    """The end of the turn of the ids, the messages, and the next turn's start."""
+    if row.fields.get("tools"):
         raise ConversationError(
             "tools are defined at the start of a conversation",
             hint="pass them with the first messages",
         )
-    out, prompted = Segments(), writer.prompted
+    template, prompted = writer.template, writer.prompted
     closed_role, rest = _end_of(writer, ids)
-    numbered = list(enumerate(messages))
-    numbered = calls.to_parts(writer.template, numbered, goes_on=closed_role is None)
-    goes_on = closed_role is None and numbered and role_of(*numbered[0]) == prompted.name
+    numbered = list(enumerate(row.messages))
+    numbered = calls.to_parts(template, numbered, goes_on=closed_role is None)
+    goes_on = closed_role is None and numbered and numbered[0][1]["role"] == template.prompted
     if goes_on:
         index, message = numbered.pop(0)
-        content = calls.body(writer.template, index, message, fields)
-        prompted.write_content(index, content, out, writer.template.strip)
-    stays_open = goes_on and not numbered and prompt
-    if not stays_open:
-        out.items += [*rest, None]
-        turns = writer.template.alternate
-        place = turns.index(closed_role or prompted.name) + 1 if turns else 1
-        writer.append(numbered, fields, out, place)
-        if prompt and messages:
-            out.items += prompted.open[0]
-    out.trained = bytearray(len(out.items))
-    out.ends.append(len(out.items))
-    return out
+        for _, more in prompted.content(index, calls.body(template, index, message, row.fields)):
+            out.items += more[0]
+    if goes_on and not numbered and prompt:
+        return  # the turn stays open
+    out.items += [*rest, None]
+    turns = template.alternate
+    place = turns.index(closed_role or template.prompted) + 1 if turns else 1
+    writer.append(numbered, row.fields, out, place)
+    if prompt and row.messages:
+        out.items += prompted.open[0]
 
 
 def _end_of(writer: TemplateWriter, ids: list[int]) -> tuple[str | None, _Items]:
     """The role of the closed turn, or None if it is open; and the missing end of the turn."""
-    prompted = writer.prompted
-    first, close = prompted.open[0][:1], prompted.close[0]
-    if not close or not isinstance(close[0], int) or not first or not isinstance(first[0], int):
+    name = writer.template.prompted
+    opening, close = writer.prompted.open[0], writer.prompted.close[0]
+    if not (opening and close and isinstance(opening[0], int) and isinstance(close[0], int)):
         raise ConversationError(
-            f"the template {writer.template.name!r} does not open and close the turn of "
-            f"{prompted.name!r} with special tokens, so its end cannot be found in ids"
+            f"the template {writer.name!r} does not open and close the turn of {name!r} with "
+            "special tokens, so its end cannot be found in ids"
         )
-    closing: dict[Any, tuple[str, _Items]] = {
-        role.close[0][0]: (name, role.close[0])
-        for name, role in writer.roles.items()
+    ends: dict[Any, tuple[str, _Items]] = {
+        role.close[0][0]: (other, role.close[0])
+        for other, role in writer.roles.items()
         if role.close[0]
     }
-    closing |= dict.fromkeys([*writer.stops, close[0]], (prompted.name, close))
-    end = next((at for at in range(len(ids) - 1, -1, -1) if ids[at] in closing), -1)
-    start = next((at for at in range(len(ids) - 1, end, -1) if ids[at] == first[0]), -1)
+    ends |= dict.fromkeys([*writer.stops, close[0]], (name, close))
+    end, start = _last(ids, ends), _last(ids, opening[:1])
     if start > end:
-        _check_open(writer, ids[start:])
+        begun = writer.tokenizer.decode_bytes(_encoded(writer, opening))
+        if not writer.tokenizer.decode_bytes(ids[start : start + len(begun)]).startswith(begun):
+            raise ConversationError(f"the ids end within a turn that is not one of {name!r}")
         return None, close
     if end >= 0:
-        name, frame = closing[ids[end]]
+        role, frame = ends[ids[end]]
         if len(ids) == end + 1:
-            return name, frame[1:]
+            return role, frame[1:]
         if ids[end + 1 :] == _encoded(writer, frame[1:]):
-            return name, []
+            return role, []
     raise ConversationError(
-        f"the ids end neither with a closed turn nor within one of {prompted.name!r}",
-        hint=(
-            "pass the prompt that was rendered and all that was sampled after it, up to the stop "
-            "token"
-        ),
+        f"the ids end neither with a closed turn nor within one of {name!r}",
+        hint="pass the prompt that was rendered and all that was sampled after it, up to the stop "
+        "token",
     )
 
 
-def _check_open(writer: TemplateWriter, ids: list[int]) -> None:
-    """Check that an open turn is one of the prompted role."""
-    prompted = writer.prompted
-    opening = writer.tokenizer.decode_bytes(_encoded(writer, prompted.open[0]))
-    if not writer.tokenizer.decode_bytes(ids[: len(opening)]).startswith(opening):
-        raise ConversationError(f"the ids end within a turn that is not one of {prompted.name!r}")
+def _last(items: Sequence[Any], wanted: Any) -> int:
+    """The position of the last item that is one of those wanted; -1 if there is none."""
+    return next((at for at in range(len(items) - 1, -1, -1) if items[at] in wanted), -1)
 
 
 def _encoded(writer: TemplateWriter, items: _Items) -> list[int]:
     ids: list[int] = []
     for item in items:
-        if item == BREAK:
-            continue
-        ids += [item] if isinstance(item, int) else writer.tokenizer.encode(item or "")
+        if isinstance(item, str):
+            ids += writer.tokenizer.encode(item)
+        elif item is not None and item != BREAK:
+            ids.append(item)
     return ids
 
 
 # ---------------------------------------------------------------------------- Jinja
 
 
-def _after_jinja(
-    writer: JinjaWriter,
-    ids: list[int],
-    messages: Sequence[Any],
-    fields: Mapping[str, Any],
-    *,
-    prompt: bool,
-    history: Sequence[Any] | None,
-) -> _Items:
-    made_up = [list(history)] if history is not None else _histories(writer, messages)
-    prompt = prompt and bool(messages)
-    try:
-        suffixes = [_suffix(writer, past, messages, fields, prompt=prompt) for past in made_up]
-    except ConversationError as error:
+@dataclass(frozen=True, slots=True)
+class _Continuation:
+    """Messages that are appended under a Jinja template, and perhaps the next prompt."""
+
+    writer: JinjaWriter
+    messages: Sequence[Any]
+    fields: Mapping[str, Any]
+    prompt: bool
+
+    def after(self, ids: list[int], history: Sequence[Any] | None) -> _Items:
+        """The end of the turn of the ids, the messages, and the next turn's start."""
+        encode, special = self.writer.tokenizer.encode, self.writer.special
+        opening, end, following = self._suffix_of_all(history)
+        closing = [item for item in end if isinstance(item, int)]
+        stop, behind = closing[-1], end[len(closing) :]
+        stops = {stop, *(special[name] for name in self.writer.template.stop or ())}
+        if ids[-1] in stops:
+            return [*behind, *following]
+        rest = [id for text in behind for id in encode(str(text))]
+        if rest and ids[-len(rest) - 1 :] == [stop, *rest]:
+            return following
+        start = _last(ids, [opening])
+        if start >= 0 and stops & set(ids[start + 1 :]):
+            raise ConversationError(
+                "the ids continue after the stop token", hint="pass only the ids up to that token"
+            )
+        done = next(n for n in range(len(closing), -1, -1) if ids[len(ids) - n :] == closing[:n])
+        return [*end[done:], *following]
+
+    def _suffix_of_all(self, history: Sequence[Any] | None) -> tuple[Any, _Items, _Items]:
+        """The suffix after the history, or after all that are invented, where it is the same."""
         if history is not None:
-            raise
-        raise ConversationError(
-            f"after an invented history: {error}",
-            option="history",
-            hint="pass the messages so far as history=",
-        ) from error
-    if any(other != suffixes[0] for other in suffixes):
-        raise ConversationError(
-            (
-                f"the template {writer.template.name!r} renders the new messages differently for "
+            return self._suffix(history)
+        hint = "pass the messages so far as history="
+        try:
+            suffixes = [self._suffix(past) for past in self._histories()]
+        except ConversationError as error:
+            why = f"after an invented history: {error}"
+            raise ConversationError(why, option="history", hint=hint) from error
+        if any(other != suffixes[0] for other in suffixes):
+            why = (
+                f"the template {self.writer.name!r} renders the new messages differently for "
                 "different histories"
-            ),
-            option="history",
-            hint="pass the messages so far as history=",
-        )
-    opening, end, following = suffixes[0]
-    closing = [item for item in end if isinstance(item, int)]
-    stop, behind = closing[-1], end[len(closing) :]
-    stops = {stop, *(writer.special[name] for name in writer.template.stop or ())}
-    if ids[-1] in stops:
-        return [*behind, *following]
-    rest = [id for text in behind for id in writer.tokenizer.encode(str(text))]
-    if rest and ids[-len(rest) - 1 :] == [stop, *rest]:
-        return following
-    start = next((at for at in range(len(ids) - 1, -1, -1) if ids[at] == opening), len(ids))
-    if stops & set(ids[start + 1 :]):
-        raise ConversationError(
-            "the ids continue after the stop token", hint="pass only the ids up to that token"
-        )
-    done = next(n for n in range(len(closing), -1, -1) if ids[len(ids) - n :] == closing[:n])
-    return [*end[done:], *following]
+            )
+            raise ConversationError(why, option="history", hint=hint)
+        return suffixes[0]
 
+    def _histories(self) -> list[list[Any]]:
+        """Histories that the messages may follow; they have the calls of results."""
+        question = {"role": "user", "content": "a"}
+        answer = {"role": self.writer.template.prompted, "content": "b"}
+        called = []
+        for message in takewhile(lambda message: message["role"] == "tool", self.messages):
+            function = {"name": message.get("name") or "f", "arguments": dict[str, Any]()}
+            id = message.get("tool_call_id") or "call00000"
+            called.append({"id": id, "type": "function", "function": function})
+        calling: dict[str, Any] = answer
+        if called:
+            calling = {**answer, "content": "", "tool_calls": called}
+        thinking = {**calling, "reasoning_content": "c"}
+        return [[question, calling], [question, answer, question, calling], [question, thinking]]
 
-def _histories(writer: JinjaWriter, messages: Sequence[Any]) -> list[list[Any]]:
-    """Histories that the messages may follow."""
-    question = {"role": "user", "content": "a"}
-    answer: dict[str, Any] = {"role": writer.template.prompted, "content": "b"}
-    called = []
-    for index, message in enumerate(messages):
-        if role_of(index, message) != "tool":
-            break
-        function: dict[str, Any] = {"name": message.get("name") or "f", "arguments": {}}
-        id = message.get("tool_call_id") or "call00000"
-        called.append({"id": id, "type": "function", "function": function})
-    calling = {**answer, "content": "", "tool_calls": called} if called else answer
-    thinking = {**calling, "reasoning_content": "c"}
-    return [[question, calling], [question, answer, question, calling], [question, thinking]]
+    def _suffix(self, history: Sequence[Any]) -> tuple[Any, _Items, _Items]:
+        """The last special token of the prompt, the end of the history, and the continuation.
 
-
-def _suffix(
-    writer: JinjaWriter,
-    history: Sequence[Any],
-    messages: Sequence[Any],
-    fields: Mapping[str, Any],
-    *,
-    prompt: bool,
-) -> tuple[Any, _Items, _Items]:
-    """The last special token of the prompt, the end of the history, and the continuation.
-
-    The end is the special tokens that close the turn, and the text that the template writes after
-    them.
-    """
-    if not history or role_of(len(history) - 1, history[-1]) != writer.template.prompted:
-        raise ConversationError(
-            f"a history must end with a message of {writer.template.prompted!r}"
-        )
-    rendering = writer.rendering([*history, *messages], fields, prompt=prompt)
-    count = len(history)
-    prefix, before, past, whole = (
-        string.translate(NO_MARKS)
-        for string in (
-            rendering.run(rendering.messages[: count - 1]),
-            rendering.run(rendering.messages[: count - 1], prompt=True),
-            rendering.run(rendering.messages[:count]),
-            rendering.string,
-        )
-    )
-    what = "the turn does not continue its prompt"
-    hint = "use a template where it does"
-    masks.check_prefix(before, past, what, rendering, hint)
-    what = "the template renders the turn differently when messages follow"
-    hint = "use a template that renders it equally, or render the whole conversation again"
-    masks.check_prefix(past, whole, what, rendering, hint)
-    opening = writer.items(before.removeprefix(prefix), rendering)
-    ids_of_opening = [item for item in opening if isinstance(item, int)]
-    end = writer.items(past[len(before) :], rendering)
-    last = next((at for at in range(len(end) - 1, -1, -1) if isinstance(end[at], int)), None)
-    if last is None or any(str(text).strip() for text in end[last + 1 :]):
-        raise ConversationError(
-            f"the template {writer.template.name!r} does not end the turn of "
-            f"{writer.template.prompted!r} with a special token"
-        )
-    if not history[-1].get("tool_calls"):  # with tool calls, the text before it may end a call
-        while last and isinstance(end[last - 1], int):
-            last -= 1
-    following = writer.items(whole[len(past) :], rendering)
-    return ids_of_opening[-1] if ids_of_opening else None, end[last:], following
+        The end is the special tokens that close the turn, and the text that the template writes
+        after them.
+        """
+        writer, role = self.writer, self.writer.template.prompted
+        if not history or history[-1]["role"] != role:
+            raise ConversationError(f"a history must end with a message of {role!r}")
+        whole = writer.rendering([*history, *self.messages], self.fields, prompt=self.prompt)
+        *earlier, _ = past_messages = whole.messages[: len(history)]
+        prefix, past = whole.run(earlier), whole.run(past_messages)
+        before = whole.run(earlier, prompt=True)
+        what = "the turn does not continue its prompt"
+        hint = "use a template where it does"
+        masks.check_prefix(before.string, past.string, what, whole, hint)
+        what = "the template renders the turn differently when messages follow"
+        hint = "use a template that renders it equally, or render the whole conversation again"
+        masks.check_prefix(past.string, whole.string, what, whole, hint)
+        is_prefix = before.string.startswith(prefix.string)
+        opening = writer.items(before, len(prefix.string) if is_prefix else 0)
+        end = writer.items(past, len(before.string))
+        last = next((at for at in range(len(end) - 1, -1, -1) if isinstance(end[at], int)), None)
+        if last is None or any(str(text).strip() for text in end[last + 1 :]):
+            raise ConversationError(
+                f"the template {writer.name!r} does not end the turn of {role!r} with a special "
+                "token"
+            )
+        if not history[-1].get("tool_calls"):  # with calls, the text before it may end a call
+            while last and isinstance(end[last - 1], int):
+                last -= 1
+        tokens = [item for item in opening if isinstance(item, int)]
+        return tokens[-1] if tokens else None, end[last:], writer.items(whole, len(past.string))

@@ -35,9 +35,10 @@ from bytepair.errors import BytepairError
 #: The commands in the order of `--help`, and the file of each.
 COMMANDS: Final = {
     "train": "train", "count": "count", "encode": "text", "decode": "text", "inspect": "look",
-    "evaluate": "evaluate", "compare": "check", "explore": "explore", "render": "render",
-    "verify": "check", "prune": "change", "mixture": "count", "download": "data", "shard": "data",
-    "plan": "data", "convert": "change", "vocabularies": "look",
+    "evaluate": "evaluate", "compare": "look", "explore": "explore", "render": "render",
+    "verify": "look", "prune": "change", "extend": "change", "mixture": "count",
+    "download": "data", "shard": "data", "plan": "data", "convert": "change",
+    "vocabularies": "look",
 }  # fmt: skip
 
 #: The commands that resume after an interruption.

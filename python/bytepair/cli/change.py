@@ -1,4 +1,4 @@
-"""`bytepair convert` and `bytepair prune`: make another tokenizer of one."""
+"""`bytepair convert`, `bytepair prune` and `bytepair extend`: make another tokenizer of one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 import click
 
 import bytepair
-from bytepair.cli import option
+from bytepair.cli import option, paths
 from bytepair.cli.messages import BadValue, Misuse, advice_in_words, in_words, tell
-from bytepair.cli.outputs import OUTPUT_FILE
+from bytepair.cli.paths import OUTPUT_FILE
+from bytepair.corpus.column import Errors
 from bytepair.files.outputs import check_output
 
 
@@ -32,7 +33,8 @@ from bytepair.files.outputs import check_output
 @click.option("--pattern", help="The split pattern, if SOURCE does not contain one.")
 @click.option(
     "--special-tokens",
-    help='The special tokens, if SOURCE does not contain them, as JSON: {"<|bos|>": 1000}.',
+    help='The special tokens, if SOURCE does not contain them: JSON such as {"<|bos|>": 1000}, a '
+    "file with it, or a tokenizer_config.json.",
 )
 @option.roles
 @click.option(
@@ -90,11 +92,21 @@ def convert(
 
 
 def _special(text: str) -> dict[str, int]:
-    """Parse special tokens from JSON."""
+    """Parse special tokens from JSON, which may be in a file."""
+    path = Path(text)
+    if not text.lstrip().startswith("{") and path.is_file():
+        text = path.read_text(encoding="utf-8")
     try:
         tokens = json.loads(text)
+        if isinstance(tokens, dict) and "added_tokens_decoder" in tokens:
+            added = tokens["added_tokens_decoder"]
+            tokens = {entry["content"]: int(id) for id, entry in added.items()}
     except ValueError as error:
         raise BadValue(f"invalid JSON: {error}", param_hint="--special-tokens") from None
+    except (AttributeError, KeyError, TypeError):
+        raise BadValue(
+            "added_tokens_decoder has another form", param_hint="--special-tokens"
+        ) from None
     if not isinstance(tokens, dict) or not all(type(id) is int for id in tokens.values()):
         raise BadValue("expected a JSON object of names and ids", param_hint="--special-tokens")
     return tokens
@@ -162,3 +174,52 @@ def prune(
     click.echo(f"{path}: {pruned.tokenizer.vocab_size:,} ids, {gone:,} fewer")
     more = "" if pattern is None else f" --pattern {shlex.quote(pattern)}"
     click.echo(f"next: bytepair compare {tokenizer} {path.parent} --by tokens{more}")
+
+
+@option.command(
+    "bytepair extend gpt2 medicine/ --extra 4096 -o gpt2-medicine",
+    "bytepair extend my-tokenizer new.parquet --extra 1000 --column body -o larger",
+)
+@click.argument("tokenizer")
+@click.argument("source", nargs=-1, required=True)
+@click.option(
+    "--extra", type=option.size, required=True, help="The number of tokens to learn at most."
+)
+@option.pattern_of_file
+@option.column
+@option.errors
+@option.max_chars
+@option.merging
+@option.threads
+@option.out_folder
+@option.force
+def extend(
+    tokenizer: str,
+    source: tuple[str, ...],
+    extra: int,
+    pattern: str | None,
+    column: str,
+    errors: Errors,
+    max_chars: int | None,
+    ties: Any,
+    min_count: int,
+    threads: int | None,
+    out: Path,
+    overwrite: bool,
+) -> None:
+    """Learn more tokens from new text; all ids and merges that exist are kept.
+
+    TOKENIZER: a folder, a file or a published name such as gpt2. SOURCE: files, folders, globs or
+    URLs, as in `bytepair train`. New tokens get the ids after all others, so that the rows of a
+    model's embeddings stay valid.
+    """
+    if out.is_dir():
+        check_output(out / "tokenizer.bytepair", overwrite=overwrite)
+    tok = bytepair.load(tokenizer, pattern=pattern)
+    reading = bytepair.Reading(column=column, errors=errors, max_chars=max_chars)
+    larger = bytepair.extend(
+        tok, paths.files(source), extra,
+        ties=ties, min_count=min_count, reading=reading, threads=threads,
+    )  # fmt: skip
+    path = larger.save(out, overwrite=overwrite)
+    click.echo(f"{path}: {larger.vocab_size:,} ids, {larger.vocab_size - tok.vocab_size:,} more")

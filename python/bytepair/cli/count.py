@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 import bytepair
-from bytepair.cli import option, sources
-from bytepair.cli.outputs import COUNTS_FILE
+from bytepair.cli import option, paths
+from bytepair.cli.paths import COUNTS_FILE
 from bytepair.corpus.source import resolve
 from bytepair.files.outputs import remove_own
 
@@ -45,7 +45,6 @@ def count(
     out: Path,
     pattern: str,
     threads: int | None,
-    checkpoint: Path | None,
     weight: tuple[str, ...],
     rank: int | None,
     world_size: int | None,
@@ -56,41 +55,36 @@ def count(
 
     SOURCE: files, folders, globs or URLs; - is text on standard input.
     """
-    if ray or rank is not None or world_size is not None:
+    is_shared = ray or rank is not None or world_size is not None
+    if is_shared:
         option.refuse(
             "ranks and Ray read all text and resume without a checkpoint",
             "max_chars", "checkpoint", "memory_limit", "weight",
         )  # fmt: skip
-        del options["max_chars"], options["memory_limit"]
+    option.check_checkpoint(options["checkpoint"], source)
+    reading = bytepair.Reading(**options)
+    if is_shared:
         shared = bytepair.distributed.count(
-            resolve(bytepair.corpus.Paths(source), split=options["split"]),
-            out,
-            rank=rank,
-            world_size=world_size,
-            ray=ray,
-            pattern=pattern,
-            threads=threads,
-            reading=bytepair.Reading(**options),
-        )
+            resolve(bytepair.corpus.Paths(source), split=reading.split), out,
+            rank=rank, world_size=world_size, ray=ray,
+            pattern=pattern, threads=threads, reading=reading,
+        )  # fmt: skip
         if shared is None:
             click.echo("this rank is done; the last rank to finish writes the counts")
         else:
             _report(shared, out)
         return
-    option.check_checkpoint(checkpoint, source)
-    reading = bytepair.Reading(**options, checkpoint=checkpoint)
 
     def counts_of(*names: str) -> bytepair.Counts:
-        return bytepair.count(
-            sources.files(names), pattern=pattern, reading=reading, threads=threads
-        )
+        files = paths.files(names)
+        return bytepair.count(files, pattern=pattern, reading=reading, threads=threads)
 
     if weight:
         option.refuse("--weight counts each source separately", "max_chars", "checkpoint")
-    counts = sources.weighted(source, weight, counts_of) if weight else counts_of(*source)
+    counts = paths.weighted(source, weight, counts_of) if weight else counts_of(*source)
     counts.save(out, overwrite=True)  # the option has refused other files, unless --force is given
-    if checkpoint is not None:
-        remove_own(checkpoint)
+    if reading.checkpoint is not None:
+        remove_own(Path(reading.checkpoint))
     _report(counts, out)
 
 
@@ -142,7 +136,7 @@ def mixture(
     """
     tok = bytepair.load(tokenizer, pattern=pattern)
     result = bytepair.infer_mixture(
-        tok, sources.groups_of(source), merges=merges, rounds=rounds,
+        tok, paths.groups_of(source), merges=merges, rounds=rounds,
         reading=bytepair.Reading(**reading), threads=threads,
     )  # fmt: skip
     click.echo(json.dumps(asdict(result), ensure_ascii=False, indent=2) if as_json else str(result))

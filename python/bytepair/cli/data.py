@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
 import click
 
 import bytepair
-from bytepair.cli import option, sources
+from bytepair.cli import option, paths
 from bytepair.cli.messages import BadValue, Misuse, tell
 from bytepair.corpus.column import Errors
 from bytepair.corpus.source import resolve
@@ -58,7 +57,7 @@ def download(
     click.echo(f"{len(files):,} files, {size:,.1f} MB: {place}")
 
 
-#: The options for `shard_options`.
+#: The options that are fields of `ShardOptions`.
 sharding = option.together(
     click.option(
         "--format",
@@ -89,21 +88,12 @@ sharding = option.together(
         "training.  [default: train; all of other sources]",
     ),
     option.dropout,
+    click.option(
+        "--doc-cap",
+        type=option.number,
+        help="Encode at most this many characters of each document.",
+    ),
 )
-
-
-def shard_options(options: dict[str, Any], **more: Any) -> bytepair.shards.ShardOptions:
-    """Remove the shard options from the options of a command and return them."""
-    for role in ("bos", "eos"):
-        option.one_of(role, f"{role}_token")
-        usual, name = options.pop(role), options.pop(f"{role}_token")
-        more[role] = name or usual
-    option.both_or_none("dropout", "seed")
-    names = (
-        "format", "tokens_per_shard", "column", "max_document_bytes", "errors", "split",
-        "dropout", "seed",
-    )  # fmt: skip
-    return bytepair.shards.ShardOptions(**{name: options.pop(name) for name in names}, **more)
 
 
 @option.command(
@@ -115,9 +105,6 @@ def shard_options(options: dict[str, Any], **more: Any) -> bytepair.shards.Shard
 @option.out_folder
 @option.tokenizer
 @sharding
-@click.option(
-    "--doc-cap", type=option.number, help="Encode at most this many characters of each document."
-)
 @option.threads
 @option.rank
 @option.world_size
@@ -131,7 +118,6 @@ def shard(
     rank: int | None,
     world_size: int | None,
     threads: int | None,
-    doc_cap: int | None,
     ray: bool,
     **options: Any,
 ) -> None:
@@ -140,18 +126,20 @@ def shard(
     SOURCE: files, folders, globs or URLs. A second run checks the shards, and writes missing or
     damaged ones again. New files after the old ones are added.
     """
-    values = asdict(shard_options(options, doc_cap=doc_cap))
+    for role in ("bos", "eos"):
+        option.one_of(role, f"{role}_token")
+        options[role] = options.pop(f"{role}_token") or options[role]
+    option.both_or_none("dropout", "seed")
     tok = bytepair.load(tokenizer, pattern=pattern)
-    split: Any = "all" if values["split"] == "both" else values["split"]
+    split: Any = "all" if options["split"] == "both" else options["split"]
     files = resolve(bytepair.corpus.Paths(source), split=split)
     manifest: bytepair.shards.Manifest | None
     if ray or rank is not None or world_size is not None:
         manifest = bytepair.distributed.shard(
-            files, tok, out, rank=rank, world_size=world_size, ray=ray, threads=threads,
-            **values,
-        )  # fmt: skip
+            files, tok, out, rank=rank, world_size=world_size, ray=ray, threads=threads, **options
+        )
     else:
-        manifest = bytepair.shards.write(files, tok, out, threads=threads, **values)
+        manifest = bytepair.shards.write(files, tok, out, threads=threads, **options)
     if manifest is None:
         click.echo("this rank is done; the last rank to finish writes the shards")
         return
@@ -259,7 +247,12 @@ def plan(
         names = ("vocab_size", "chars_per_token", "chars_per_second")
         option.refuse("it is measured with --tokenizer", *names)
         tok = bytepair.load(tokenizer, pattern=pattern)
-        files = sources.files(corpus) if corpus else bytepair.sample.paths()
+        files = paths.files(corpus) if corpus else bytepair.sample.paths()
         measurement = bytepair.plan.measure(tok, files, max_chars=max_chars, errors=errors)
         options |= {"vocab_size": tok.vocab_size, **measurement._asdict()}
-    click.echo(str(bytepair.plan.plan_data(**options)))
+    needed = bytepair.plan.plan_data(**options)
+    click.echo(str(needed))
+    dataset = bytepair.plan.PRESETS[options["preset"]].dataset
+    if not corpus and needed.shards <= needed.available:
+        more = needed.shards + 1  # the last one is for validation
+        click.echo(f"next: bytepair download {dataset} -n {more} -o {dataset}")

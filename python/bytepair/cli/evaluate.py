@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 import bytepair
-from bytepair.cli import option
+from bytepair.cli import option, paths
 from bytepair.cli.messages import Misuse, in_words, tell
-from bytepair.cli.outputs import OUTPUT_FILE
+from bytepair.cli.paths import OUTPUT_FILE
 from bytepair.corpus.files import Files, Split, announce, of_split, splits_of
 from bytepair.corpus.names import files_matching
+from bytepair.errors import NotFetchedError
 from bytepair.files.outputs import write_whole
 
 
@@ -24,6 +26,7 @@ from bytepair.files.outputs import write_whole
     "bytepair evaluate my-tokenizer --val 'shards/val*.parquet' --markdown > figures.md",
     "bytepair evaluate my-tokenizer --against other-tokenizer --json",
     "bytepair evaluate gpt2.tiktoken --pattern gpt2",
+    "bytepair evaluate my-tokenizer --parallel 'flores/*.txt' --base en",
 )
 @click.argument("tokenizer", default="tokenizer")
 @option.pattern_of_file
@@ -68,11 +71,21 @@ from bytepair.files.outputs import write_whole
     type=OUTPUT_FILE,
     help="Write the length in bytes of each id to this file: .npy, or .pt for torch.",
 )
+@click.option(
+    "--parallel",
+    multiple=True,
+    metavar="NAME=PATH",
+    help="Compare languages on parallel text instead: one source per language, with the same "
+    "sentences line by line; without NAME=, each file is a language. May be repeated.",
+)
+@click.option("--base", help="With --parallel: the reference language.")
 def evaluate(
     markdown: bool,
     as_json: bool,
     sizes: Path | None,
     token_bytes: Path | None,
+    parallel: tuple[str, ...],
+    base: str | None,
     **options: Any,
 ) -> None:
     """Compare tokenizers: compression by text and language, token usage, vocabulary, sizes.
@@ -81,11 +94,21 @@ def evaluate(
     "tokenizer".
     """
     option.one_of("markdown", "as_json")
+    if parallel:
+        option.refuse(
+            "--parallel reads its own text", "train", "val", "max_chars", "width", "sizes",
+            "max_document_bytes",
+        )  # fmt: skip
+    else:
+        option.refuse("it needs --parallel", "base")
     option.ending(sizes, ".csv", ".svg")
     option.ending(token_bytes, ".npy", ".pt")
     if token_bytes:
         own = bytepair.load(options["tokenizer"], pattern=options["pattern"])
         bytepair.evaluate.save_token_bytes(own, token_bytes, overwrite=True)
+    if parallel:
+        _parallel(parallel, base, markdown=markdown, as_json=as_json, **options)
+        return
     evaluation = evaluation_for(**options)
     if sizes:
         _write_sizes(evaluation, sizes)
@@ -94,7 +117,39 @@ def evaluate(
     elif markdown:
         click.echo(bytepair.evaluate.to_markdown(evaluation), nl=False)
     else:
-        _print(evaluation)
+        _print(lambda width: bytepair.evaluate.to_terminal(evaluation, width))
+
+
+def _parallel(
+    parallel: Sequence[str],
+    base: str | None,
+    *,
+    tokenizer: str,
+    pattern: str | None,
+    against: Sequence[str],
+    column: str,
+    errors: Any,
+    markdown: bool,
+    as_json: bool,
+    **_: Any,
+) -> None:
+    """Show what a parallel text costs in each language."""
+    names = _names(tokenizer, against)
+    tokenizers = {names["name"]: bytepair.load(tokenizer, pattern=pattern)}
+    for rival in names["against"]:
+        try:
+            tokenizers[rival] = bytepair.load(rival)
+        except NotFetchedError as error:
+            tell("warning", *in_words(error))
+    texts = bytepair.evaluate.parallel(paths.groups_of(parallel), column=column, errors=errors)
+    costs = bytepair.evaluate.compress(tokenizers, texts)
+    table = bytepair.evaluate.parity(costs, base)
+    if as_json:
+        click.echo(json.dumps([vars(one) for one in costs], ensure_ascii=False, indent=2))
+    elif markdown:
+        click.echo(table.to_markdown())
+    else:
+        _print(table.to_terminal)
 
 
 def _write_sizes(evaluation: bytepair.evaluate.Evaluation, path: Path) -> None:
@@ -122,7 +177,7 @@ def evaluation_for(
     if not train and not val:
         option.refuse("there is neither --train nor --val to read", "max_chars", "column", "errors")
     names = _names(tokenizer, against)
-    sources: dict[str, tuple[Sequence[str], Split]] = {
+    kinds: dict[str, tuple[Sequence[str], Split]] = {
         "train": (train, "train"), "validation": (val, "val")
     }  # fmt: skip
     evaluation = bytepair.evaluate.measure(
@@ -130,7 +185,7 @@ def evaluation_for(
         **names,
         texts={
             kind: bytepair.evaluate.documents(_files_of(paths, split), **reading)
-            for kind, (paths, split) in sources.items()
+            for kind, (paths, split) in kinds.items()
             if paths
         },
         width=width,
@@ -159,7 +214,7 @@ def _names(tokenizer: str, against: Sequence[str]) -> dict[str, Any]:
     return {"name": f"{name} (ours)" if name in against else name, "against": rivals}
 
 
-def _print(evaluation: bytepair.evaluate.Evaluation) -> None:
+def _print(parts: Callable[[int], list[Any]]) -> None:
     from rich.console import Console
 
     class Output(Console):
@@ -168,5 +223,5 @@ def _print(evaluation: bytepair.evaluate.Evaluation) -> None:
 
     # A table truncated to 80 columns would lose figures.
     console = Output() if sys.stdout.isatty() else Output(width=200)
-    for part in bytepair.evaluate.to_terminal(evaluation, console.width):
+    for part in parts(console.width):
         console.print(part, crop=False)

@@ -12,7 +12,7 @@ import click
 import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import Failure, Misuse, in_words, tell
-from bytepair.cli.outputs import OUTPUT_FILE
+from bytepair.cli.paths import OUTPUT_FILE
 
 #: The text of a page with all views for which none is given.
 PROMPT = "Hello, world! How is this split? 안녕하세요, 你好，مرحبا 👋🏽"
@@ -114,15 +114,7 @@ def _input() -> str:
 def _opened(
     names: Sequence[str], patterns: Sequence[str]
 ) -> tuple[dict[str, bytepair.Tokenizer], list[str]]:
-    """Load the tokenizers by name; skip those that cannot be downloaded, unless all fail.
-
-    Args:
-        names: The tokenizers to load.
-        patterns: The split patterns of those whose files do not contain one, in this order.
-
-    Returns:
-        The tokenizers, and why others are missing.
-    """
+    """Load the tokenizers by name; skip those that cannot be downloaded, unless all fail."""
     tokenizers: dict[str, bytepair.Tokenizer] = {}
     missing, left = [], list(patterns)
     for name in names:

@@ -74,16 +74,7 @@ def tell(kind: Literal["error", "warning", "hint"], message: str, *hints: str) -
 
 
 def tell_of(error: click.ClickException) -> None:
-    """Write an error of click or of a command, and its hints.
-
-    Example:
-        >>> import contextlib, io
-        >>> with contextlib.redirect_stderr(io.StringIO()) as written:
-        ...     tell_of(Failure("a.txt is not UTF-8", "repair it"))
-        >>> print(written.getvalue(), end="")
-        error: a.txt is not UTF-8
-        hint: repair it
-    """
+    """Write an error of click or of a command, and its hints."""
     hints = [*error.hints] if isinstance(error, ErrorWithHints) else []
     text = error.problem if isinstance(error, ErrorWithHints) else error.format_message()
     if isinstance(error, click.NoSuchOption) and error.possibilities:
@@ -125,8 +116,6 @@ def hide_log() -> None:
 
 #: Arguments of Python whose option has a different name.
 RENAMED: Final = {
-    "special_tokens": "special_token",
-    "initial_tokens": "initial_token",
     "max_words": "superword_max_words",
     "train_fields": "train_field",
     "ignore_fields": "ignore_field",
@@ -180,12 +169,7 @@ def in_words(
 
 
 def advice_in_words(hint: str, commands: Sequence[click.Command] = ()) -> str:
-    """A hint with the options of the command; the parts that need another option are left out.
-
-    Args:
-        hint: what to do, in parts that ", or " divides.
-        commands: as in `in_words`.
-    """
+    """A hint with the options of the command; the parts that need another option are left out."""
     commands = commands or _running()
     if not commands:
         return hint
@@ -254,11 +238,7 @@ def _with_value(param: click.Option, literal: str | None) -> str | None:
 
 
 def is_closed_pipe(error: OSError) -> bool:
-    """Whether writing failed because the reader closed the pipe (EINVAL on Windows).
-
-    Args:
-        error: what writing to standard output raised.
-    """
+    """Whether writing failed because the reader closed the pipe (EINVAL on Windows)."""
     if sys.platform == "win32" and error.errno == errno.EINVAL and error.filename is None:
         return True
     return isinstance(error, BrokenPipeError)
@@ -275,14 +255,7 @@ def use_output(stream: TextIO | None) -> None:
 
 
 def can_write(text: str, stream: TextIO) -> bool:
-    """Whether the encoding of a stream can represent all characters of a text.
-
-    Example:
-        >>> import io
-        >>> from bytepair.cli.messages import can_write
-        >>> can_write("█", io.TextIOWrapper(io.BytesIO(), "cp1252"))
-        False
-    """
+    """Whether the encoding of a stream can represent all characters of a text."""
     try:
         text.encode(stream.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):

@@ -10,15 +10,16 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, TypeVar, cast, get_args
 
 import click
 
 import bytepair
 from bytepair.cli.messages import BadValue, Misuse, hide_log
-from bytepair.cli.outputs import (
+from bytepair.cli.paths import (
     COUNTS_FILE,
     FOLDER,
     check_outputs,
@@ -39,6 +40,7 @@ HELP: Final = {"help_option_names": ["-h", "--help"]}
 
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+Taken = TypeVar("Taken")
 
 _SIZES: Final = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
 
@@ -62,6 +64,12 @@ def size(text: str | int) -> int:
 
 
 size.__name__ = "number"
+
+
+def taken(kind: Callable[..., Taken], options: dict[str, Any]) -> Taken:
+    """Remove the options that are fields of a dataclass; return the value that they make."""
+    names = [field.name for field in fields(cast("Any", kind)) if field.name in options]
+    return kind(**{name: options.pop(name) for name in names})
 
 
 def command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:

@@ -85,24 +85,15 @@ def encode(
     option.one_of("count", "count_each", "as_json")
     tok = bytepair.load(tokenizer, pattern=pattern)
     how: dict[str, Any] = {"special": special, "prepend": prepend, "append": append}
-    encode_batch = _encoder(tok, how, dropout, seed)
-    output: _Ids | _Counts = _Ids(encode_batch, as_json)
-    if count or count_each:
-
-        def numbers(texts: Sequence[str]) -> list[int]:
-            if dropout is not None:
-                return list(map(len, encode_batch(texts)))
-            return list(bytepair.tokenizer.count_batch(tok, texts, **how).tolist())
-
-        output = _Counts(numbers, count_each)
-    inputs = _Inputs(column, max_document_bytes, errors)
+    encode_batch = _encoder(tok, how, dropout, seed, only_counts=count or count_each)
+    output = _Output(encode_batch, as_json=as_json, count=count, count_each=count_each)
+    inputs = _Inputs(bytepair.Reading(column, errors, max_document_bytes=max_document_bytes))
     for pieces in inputs.sources(files, text):
-        if isinstance(pieces, Documents) or lines:
-            if isinstance(pieces, Documents) and lines:
-                raise BadValue("--lines is for text; a table has one document per row")
-            if not isinstance(pieces, Documents):
-                pieces = inputs.lines(pieces)
-            for batch in map(strings, pieces.batches):
+        if lines and isinstance(pieces, Documents):
+            raise BadValue("--lines is for text; a table has one document per row")
+        if lines or isinstance(pieces, Documents):
+            documents = pieces if isinstance(pieces, Documents) else inputs.lines(pieces)
+            for batch in map(strings, documents.batches):
                 output.add_batch(batch)
         elif dropout is None:
             output.add(_streamed(tok, pieces, how))
@@ -121,21 +112,29 @@ def _streamed(
         yield tok.encode("".join(first), **how)
         return
     yield tok.encode("", prepend=how["prepend"])
-    yield from _parts(tok.encode_stream(chain(first, pieces), special=how["special"]))
+    ids = tok.encode_stream(chain(first, pieces), special=how["special"])
+    while part := list(islice(ids, 4096)):
+        yield part
     yield tok.encode("", append=how["append"])
 
 
-def _parts(ids: Iterator[int]) -> Iterator[list[int]]:
-    """Ids as lists, which are written at once."""
-    while part := list(islice(ids, 4096)):
-        yield part
-
-
 def _encoder(
-    tok: bytepair.Tokenizer, how: dict[str, Any], dropout: float | None, seed: int | None
-) -> Callable[[Sequence[str]], Iterable[list[int]]]:
-    """A function that encodes batches of documents; dropout is seeded by document index."""
+    tok: bytepair.Tokenizer,
+    how: dict[str, Any],
+    dropout: float | None,
+    seed: int | None,
+    *,
+    only_counts: bool,
+) -> Callable[[Sequence[str]], Iterable[Sequence[int]]]:
+    """A function that encodes batches of documents; dropout is seeded by document index.
+
+    If only counts are needed, ranges of this length stand for the ids.
+    """
     if dropout is None or seed is None:
+        if only_counts:
+            return lambda texts: map(
+                range, bytepair.tokenizer.count_batch(tok, texts, **how).tolist()
+            )
         return lambda texts: tok.encode_batch(texts, **how)
     done = 0
 
@@ -149,22 +148,34 @@ def _encoder(
     return encode_batch
 
 
-class _Ids:
-    """Writes the ids of each document on a line, while they arrive."""
+class _Output:
+    """Writes the ids of each document on a line, while they arrive, or numbers of ids."""
 
     def __init__(
-        self, encode_batch: Callable[[Sequence[str]], Iterable[list[int]]], as_json: bool
+        self,
+        encode_batch: Callable[[Sequence[str]], Iterable[Sequence[int]]],
+        *,
+        as_json: bool,
+        count: bool,
+        count_each: bool,
     ) -> None:
-        self._encode_batch = encode_batch
+        self._encode_batch, self._count, self._count_each = encode_batch, count, count_each
         self._begin, self._between, self._end = ("[", ", ", "]") if as_json else ("", " ", "")
+        self._total = 0
 
     def add_batch(self, texts: Sequence[str]) -> None:
         """Write the ids of some documents."""
         for ids in self._encode_batch(texts):
             self.add([ids])
 
-    def add(self, parts: Iterable[list[int]]) -> None:
+    def add(self, parts: Iterable[Sequence[int]]) -> None:
         """Write the ids of a document, which come in parts."""
+        if self._count or self._count_each:
+            number = sum(map(len, parts))
+            self._total += number
+            if self._count_each:
+                sys.stdout.write(f"{number}\n")
+            return
         sys.stdout.write(self._begin)
         before = ""
         for ids in parts:
@@ -174,31 +185,8 @@ class _Ids:
         sys.stdout.write(f"{self._end}\n")
 
     def end(self) -> None:
-        """Write no more: each document is complete."""
-
-
-class _Counts:
-    """Writes the number of ids of each document, or of all at the end."""
-
-    def __init__(self, numbers: Callable[[Sequence[str]], list[int]], each: bool) -> None:
-        self._numbers, self._each, self._total = numbers, each, 0
-
-    def add_batch(self, texts: Sequence[str]) -> None:
-        """Count the ids of some documents, without making lists of them."""
-        self._add(self._numbers(texts))
-
-    def add(self, parts: Iterable[list[int]]) -> None:
-        """Count the ids of a document, which come in parts."""
-        self._add([sum(map(len, parts))])
-
-    def _add(self, numbers: list[int]) -> None:
-        self._total += sum(numbers)
-        if self._each:
-            sys.stdout.writelines(f"{number}\n" for number in numbers)
-
-    def end(self) -> None:
-        """Write the number of all ids."""
-        if not self._each:
+        """Write the number of all ids, if it is wanted."""
+        if self._count:
             sys.stdout.write(f"{self._total}\n")
 
 
@@ -211,9 +199,8 @@ class Documents(NamedTuple):
 class _Inputs:
     """Reads the inputs: each text as an iterator of pieces, each table as `Documents`."""
 
-    def __init__(self, column: str, max_document_bytes: int, errors: Errors) -> None:
-        self._reading = bytepair.Reading(column, errors, max_document_bytes=max_document_bytes)
-        self.skips = SkipLog()
+    def __init__(self, reading: bytepair.Reading) -> None:
+        self._reading, self.skips = reading, SkipLog()
 
     def sources(
         self, names: tuple[str, ...], text: str | None

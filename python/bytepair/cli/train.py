@@ -12,9 +12,9 @@ from typing import Any, Final
 import click
 
 import bytepair
-from bytepair.cli import option, sources
+from bytepair.cli import option, paths
 from bytepair.cli.messages import can_write
-from bytepair.cli.outputs import FOLDER
+from bytepair.cli.paths import FOLDER
 from bytepair.files.outputs import check_output, remove_own
 
 #: The default vocabulary size for the sample text, which is small.
@@ -25,6 +25,7 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
 vocabulary = option.together(
     click.option(
         "--special-token",
+        "special_tokens",
         multiple=True,
         help="A special token; may be repeated.  [default: the nine of nanochat]",
     ),
@@ -43,6 +44,7 @@ vocabulary = option.together(
     ),
     click.option(
         "--initial-token",
+        "initial_tokens",
         multiple=True,
         help="A string that is a token whatever its count; may be repeated.",
     ),
@@ -52,21 +54,6 @@ vocabulary = option.together(
     ),
     title="Vocabulary",
 )
-
-
-def train_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Remove the training options from the options of a command; return keywords of `train`."""
-    option.one_of("special_token", "no_special_tokens")
-    special = options.pop("special_token") or "nanochat"
-    names = ("reserved", "padded_to", "min_count", "max_token_bytes")
-    return {
-        "special_tokens": () if options.pop("no_special_tokens") else special,
-        "ties": options.pop("ties"),
-        "options": bytepair.TrainOptions(
-            initial_tokens=options.pop("initial_token"),
-            **{name: options.pop(name) for name in names},
-        ),
-    }
 
 
 #: Those from `--parity` on are for `parity_of`.
@@ -118,32 +105,6 @@ several_sources = option.together(
 )
 
 
-def parity_of(options: dict[str, Any]) -> bytepair.Parity | None:
-    """Remove the parity options from the options of a command and return them."""
-    names = ("development", "ratios", "window", "alpha", "global_merges")
-    values = {name: options.pop(name) for name in names}
-    if not options.pop("parity"):
-        option.refuse("these options need --parity", *names)
-        return None
-    if values["window"] is None:
-        option.refuse("it needs --window", "alpha")
-    development, ratios = values.pop("development"), values.pop("ratios")
-    if ratios:
-        ratios = {
-            name: float(ratio) for name, ratio in sources.numbers_of(ratios, "--ratios").items()
-        }
-    return bytepair.Parity(
-        development=sources.groups_of(development) if development else None, ratios=ratios, **values
-    )
-
-
-#: The options that need `--superwords`, and the field of `Superwords` that each sets.
-_FIELDS: Final = {
-    "superword_start": "start", "superword_pattern": "pattern", "superword_max_words": "max_words",
-    "superword_never": "never", "superword_counts": "counts",
-}  # fmt: skip
-
-
 def start(text: str) -> float:
     """Option type: a fraction of the vocabulary, such as 0.8, or a number of ids."""
     return float(text) if re.fullmatch(r"[0-9]*\.[0-9]+", text) else option.size(text)
@@ -160,8 +121,9 @@ superword_options = option.together(
     click.option(
         "--superword-start",
         type=start,
+        default="0.8",
         help="The number of ids before the first superword: a fraction of the vocabulary, or a "
-        "count.  [default: 0.8]",
+        "count.",
     ),
     click.option(
         "--superword-pattern",
@@ -171,11 +133,14 @@ superword_options = option.together(
     click.option(
         "--superword-max-words",
         type=click.IntRange(min=0),
-        help="The maximum number of words in a superword; 0 for no limit.  [default: 4]",
+        default=4,
+        help="The maximum number of words in a superword; 0 for no limit.",
     ),
     click.option(
         "--superword-never",
         multiple=True,
+        default=(": ",),
+        show_default=False,
         help="A string that superwords may not contain; may be repeated.  [default: ': ']",
     ),
     click.option(
@@ -197,22 +162,40 @@ reading = option.together(
 )
 
 
-def rules_of(values: dict[str, Any]) -> bytepair.Superwords | None:
-    """Remove the superword options and return them; None without `--superwords`."""
-    has_superwords = values.pop("superwords")
-    if not has_superwords:
-        option.refuse("these options need --superwords", *_FIELDS)
-    values_by_field = {field: values.pop(name) for name, field in _FIELDS.items()}
-    if not has_superwords:
-        return None
+#: The options that need `--parity` and `--superwords`: the fields of their values.
+PARITY: Final = ("development", "ratios", "window", "alpha", "global_merges")
+SUPERWORDS: Final = ("start", "pattern", "max_words", "never", "counts")
+
+
+def parity_of(options: dict[str, Any]) -> list[bytepair.Parity]:
+    """Remove the parity options from those of a command; what they say, if they are given."""
+    values = {name: options.pop(name) for name in PARITY}
+    if not options.pop("parity"):
+        option.refuse("these options need --parity", *PARITY)
+        return []
+    if values["window"] is None:
+        option.refuse("it needs --window", "alpha")
+    if values["ratios"]:
+        ratios = paths.numbers_of(values["ratios"], "--ratios")
+        values["ratios"] = {name: float(ratio) for name, ratio in ratios.items()}
+    development = values["development"]
+    values["development"] = paths.groups_of(development) if development else None
+    return [bytepair.Parity(**values)]
+
+
+def superwords_of(options: dict[str, Any]) -> list[bytepair.Superwords]:
+    """Remove the superword options from those of a command; what they say, if they are given."""
+    values = {name: options.pop(f"superword_{name}") for name in SUPERWORDS}
+    if not options.pop("superwords"):
+        option.refuse(
+            "these options need --superwords", *(f"superword_{name}" for name in SUPERWORDS)
+        )
+        return []
     option.refuse("superwords read the text twice; weight sources with --mixture", "weight")
-    fields = {field: value for field, value in values_by_field.items() if value not in (None, ())}
-    if values_by_field["max_words"] == 0:
-        fields["max_words"] = None
-    counts: Path | None = values_by_field["counts"]
-    if counts is not None:
-        fields["counts"] = bytepair.load_counts(counts)
-    return bytepair.Superwords(**fields)
+    if values["counts"] is not None:
+        values["counts"] = bytepair.load_counts(values["counts"])
+    values["max_words"] = values["max_words"] or None
+    return [bytepair.Superwords(**values)]
 
 
 @option.command(
@@ -257,7 +240,9 @@ def train(
     mixture: str | None,
     threads: int | None,
     pattern: str | None,
-    checkpoint: Path | None,
+    special_tokens: tuple[str, ...],
+    no_special_tokens: bool,
+    ties: Any,
     **options: Any,
 ) -> None:
     """Train a tokenizer on text files, jsonl or parquet (each also .gz or .zst).
@@ -267,36 +252,40 @@ def train(
     without NAME=, each file is a source named after the file.
     """
     option.one_of("weight", "mixture", "parity")
-    option.check_checkpoint(checkpoint, source, "weight", "mixture", "parity", "superwords")
-    parity = parity_of(options)
+    option.one_of("special_tokens", "no_special_tokens")
+    option.check_checkpoint(
+        options["checkpoint"], source, "weight", "mixture", "parity", "superwords"
+    )
     if out.is_dir():
         check_output(out / "tokenizer.bytepair", overwrite=overwrite)
-    default_size = 65536 if source else SAMPLE_VOCAB_SIZE
-    vocab_size = default_size if vocab_size is None else vocab_size
-    training, rules = train_options(options), rules_of(options)
-    roles = {name: options.pop(name) for name in (*option.ROLES, "chat_template")}
-    option.with_roles(_untrained(training), roles)  # report invalid roles before training starts
-    started = time.perf_counter()
-    reading = bytepair.Reading(**options, checkpoint=checkpoint)
-    recipe: list[Any] = [part for part in (parity, rules) if part is not None]
+    recipe: list[Any] = [*parity_of(options), *superwords_of(options)]
     if mixture is not None:
-        recipe.append(bytepair.Mixture(sources.numbers_of(mixture, "--mixture")))
+        recipe.append(bytepair.Mixture(paths.numbers_of(mixture, "--mixture")))
+    has_groups = mixture is not None or any(isinstance(one, bytepair.Parity) for one in recipe)
+    training: dict[str, Any] = {
+        "special_tokens": () if no_special_tokens else special_tokens or "nanochat",
+        "options": option.taken(bytepair.TrainOptions, options),
+    }
+    reading = option.taken(bytepair.Reading, options)
+    option.with_roles(_untrained(**training), options)  # report invalid roles before training
+    if vocab_size is None:
+        vocab_size = 65536 if source else SAMPLE_VOCAB_SIZE
+    started = time.perf_counter()
     text = (
-        _source(source, weight, pattern=pattern, threads=threads, reading=reading)
-        if parity is None and mixture is None
-        else sources.groups_of(source)
+        paths.groups_of(source)
+        if has_groups
+        else _source(source, weight, pattern=pattern, threads=threads, reading=reading)
     )
-    if weight:
-        reading = bytepair.Reading()  # the text has already been read
     tokenizer = bytepair.train(
-        text, vocab_size, pattern=pattern, reading=reading, recipe=recipe, threads=threads,
-        **training,
+        text, vocab_size, pattern=pattern, ties=ties, recipe=recipe, threads=threads,
+        # With weights, the text has already been read.
+        reading=bytepair.Reading() if weight else reading, **training,
     )  # fmt: skip
     seconds = time.perf_counter() - started
-    tokenizer = option.with_roles(tokenizer, roles)
+    tokenizer = option.with_roles(tokenizer, options)
     path = tokenizer.save(out, overwrite=overwrite)
-    if checkpoint is not None:
-        remove_own(checkpoint)
+    if reading.checkpoint is not None:
+        remove_own(Path(reading.checkpoint))
     click.echo(tokenizer.show(SENTENCE, color=option.colored()))
     curve = bytepair.evaluate.compression_curve(tokenizer)
     if len(curve) > 1 and curve[0]:
@@ -308,13 +297,12 @@ def train(
     click.echo(f"next: bytepair evaluate {path.parent}, or bytepair explore {path.parent}")
 
 
-def _untrained(training: dict[str, Any]) -> bytepair.Tokenizer:
+def _untrained(special_tokens: Any, options: bytepair.TrainOptions) -> bytepair.Tokenizer:
     """A tokenizer without merges that has the special tokens of the one to train."""
-    special, reserved = training["special_tokens"], training["options"].reserved
-    names = bytepair.NANOCHAT_SPECIAL_TOKENS if special == "nanochat" else special
-    options = bytepair.TrainOptions(reserved=reserved)
-    size = 256 + len(names) + reserved
-    return bytepair.train([], size, special_tokens=special, options=options, progress=False)
+    names = bytepair.NANOCHAT_SPECIAL_TOKENS if special_tokens == "nanochat" else special_tokens
+    size = 256 + len(names) + options.reserved
+    options = bytepair.TrainOptions(reserved=options.reserved)
+    return bytepair.train([], size, special_tokens=names, options=options, progress=False)
 
 
 def _source(names: tuple[str, ...], weight: tuple[str, ...], **how: Any) -> Any:
@@ -324,13 +312,13 @@ def _source(names: tuple[str, ...], weight: tuple[str, ...], **how: Any) -> Any:
         if bytepair.Counts.is_counts_file(name):
             return bytepair.load_counts(name)
         pattern = how["pattern"] or "nanochat"
-        return bytepair.count(sources.files((name,)), **{**how, "pattern": pattern})
+        return bytepair.count(paths.files((name,)), **{**how, "pattern": pattern})
 
     if weight:
         option.refuse("--weight counts each source separately", "max_chars")
     if weight or (names and all(map(bytepair.Counts.is_counts_file, names))):
-        return sources.weighted(names, weight, counts_of)
-    return sources.files(names) if names else bytepair.sample.paths()
+        return paths.weighted(names, weight, counts_of)
+    return paths.files(names) if names else bytepair.sample.paths()
 
 
 def _curve(sweep: bytepair.evaluate.Sweep) -> str:

@@ -312,17 +312,6 @@ def _stateless(batches: Iterable[tuple[Any, Any, TextState]]) -> Iterator[tuple[
     return ((inputs, targets) for inputs, targets, _ in batches)
 
 
-def _inner(encoding: Any) -> Tokenizer:
-    """The tokenizer inside our wrapper of tiktoken, or one equal to an encoding of tiktoken."""
-    if isinstance(encoding, tiktoken.Encoding):
-        return encoding._tokenizer
-    return Tokenizer.from_ranks(
-        encoding._mergeable_ranks,
-        pattern=encoding._pat_str,
-        special_tokens=encoding._special_tokens,
-    )
-
-
 def _loaded(
     tokenizer: RustBPETokenizer,
     batch_size: int,
@@ -343,9 +332,10 @@ def _loaded(
         raise NotFoundError(
             f"{get_base_dir()} has no shards of text", hint=f"download them: {command}"
         )
-    bos = tokenizer.id_to_token(tokenizer.bos_token_id)
+    bos, enc = tokenizer.id_to_token(tokenizer.bos_token_id), tokenizer.enc
+    tok = enc._tokenizer if isinstance(enc, tiktoken.Encoding) else load(enc)
     batches = TextBatches(
-        [Path(name) for name in files], _inner(tokenizer.enc), batch_size, length,
+        [Path(name) for name in files], tok, batch_size, length,
         TextOptions(split=split, bos=bos, **options), state=state, threads=threads,
         rank=int(os.environ.get("RANK", 0)), world_size=int(os.environ.get("WORLD_SIZE", 1)),
     )  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from bytepair.corpus.column import Column, strings
+from bytepair.corpus.column import Column, no_column, strings
 from bytepair.errors import ArgumentError, CorpusError
 
 if TYPE_CHECKING:
@@ -21,18 +21,7 @@ if TYPE_CHECKING:
 
 
 def imported(source: Any) -> pa.Array | pa.ChunkedArray:
-    """Import an array or chunked array from an object with the Arrow interface.
-
-    Raises:
-        ArgumentError: if it is a table, or no Arrow data.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from bytepair.corpus.arrow import imported
-        >>> imported(pa.table({"text": ["one"]}))
-        Traceback (most recent call last):
-        bytepair.errors.ArgumentError: expected a column, not a table; ...
-    """
+    """Import an array or chunked array from an object with the Arrow interface."""
     from bytepair._internal.extras import pyarrow as pa
 
     if isinstance(source, pa.Array | pa.ChunkedArray):
@@ -74,16 +63,6 @@ def texts(source: Any) -> Iterable[str]:
     """The texts of a column, as strings. The core calls this for batches of texts.
 
     Without pyarrow, a column that can be iterated is returned as it is.
-
-    Raises:
-        ArgumentError: if it is a table, or has a null.
-        CorpusError: if a text is not UTF-8.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from bytepair.corpus.arrow import texts
-        >>> texts(pa.chunked_array([["one"], ["two"]]))
-        ['one', 'two']
     """
     if hasattr(source, "__iter__") and find_spec("pyarrow") is None:
         return source  # type: ignore[no-any-return]
@@ -102,17 +81,7 @@ def texts(source: Any) -> Iterable[str]:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """Convert a column to strings or large strings; nulls are kept.
-
-    Raises:
-        ArgumentError: if the column does not contain text.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from bytepair.corpus.arrow import plain
-        >>> plain(pa.array(["one", "two", "one"]).dictionary_encode()).to_pylist()
-        ['one', 'two', 'one']
-    """
+    """Convert a column to strings or large strings; nulls are kept."""
     from bytepair._internal.extras import pyarrow as pa
 
     types, kind = pa.types, array.type
@@ -126,18 +95,7 @@ def plain(array: pa.Array) -> pa.Array:
 
 
 def check_text(kind: pa.DataType) -> None:
-    """Check that a type of Arrow is one of text.
-
-    Raises:
-        ArgumentError: if it is not.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from bytepair.corpus.arrow import check_text
-        >>> check_text(pa.int8())
-        Traceback (most recent call last):
-        bytepair.errors.ArgumentError: the column has type int8, not text
-    """
+    """Check that a type of Arrow is one of text."""
     from bytepair._internal.extras import pyarrow as pa
 
     types = pa.types
@@ -148,14 +106,7 @@ def check_text(kind: pa.DataType) -> None:
 
 
 def offsets(texts: pa.Array) -> NDArray[Any]:
-    """The offsets of the strings of a plain column in its bytes: all starts, and the last end.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from bytepair.corpus.arrow import offsets
-        >>> offsets(pa.array(["one", "two"])[1:]).tolist()
-        [3, 6]
-    """
+    """The offsets of the strings of a plain column in its bytes: all starts, and the last end."""
     import numpy as np
 
     from bytepair._internal.extras import pyarrow as pa
@@ -168,14 +119,7 @@ def offsets(texts: pa.Array) -> NDArray[Any]:
 
 
 def data(texts: pa.Array) -> NDArray[np.uint8]:
-    """The bytes of a plain column, to which its offsets refer.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from bytepair.corpus.arrow import data
-        >>> data(pa.array(["one", "two"])).tobytes()
-        b'onetwo'
-    """
+    """The bytes of a plain column, to which its offsets refer."""
     import numpy as np
 
     buffer = texts.buffers()[2] if len(texts) else None
@@ -184,14 +128,8 @@ def data(texts: pa.Array) -> NDArray[np.uint8]:
 
 def check_column(column: str, schema: pa.Schema, place: str) -> None:
     """Raise a `CorpusError` if a table has no such column, or the column is not text."""
-    names = schema.names
-    if column not in names:
-        columns = ", ".join(names) or "none"
-        raise CorpusError(
-            f"{place} has no column {column!r}; it has {columns}",
-            option="column",
-            hint="pass column= to read one of these",
-        )
+    if column not in schema.names:
+        raise no_column(place, column, schema.names)
     try:
         check_text(schema.field(column).type)
     except ArgumentError as error:
@@ -207,11 +145,7 @@ def failures() -> tuple[type[Exception], ...]:
 
 
 def column(array: pa.Array, name: str) -> Column:
-    """The buffers of a string array; a null is an empty document.
-
-    Raises:
-        CorpusError: if the array does not contain text; the message contains its name.
-    """
+    """The buffers of a string array; a null is an empty document."""
     try:
         texts = plain(array)
     except ArgumentError as error:

@@ -28,13 +28,7 @@ class ExpansionWarning(UserWarning):
 
 
 def most_page_bytes(document_bytes: int) -> int:
-    """The maximum size of a parquet page in bytes, given the maximum size of a document.
-
-    Example:
-        >>> from bytepair.corpus.bounds import most_page_bytes
-        >>> most_page_bytes(256_000_000)
-        384000000
-    """
+    """The maximum size of a parquet page in bytes, given the maximum size of a document."""
     return max(PAGE_BYTES, document_bytes * 3 // 2)
 
 

@@ -6,7 +6,7 @@ Documents that are left out are collected for one warning, with their number and
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -59,14 +59,7 @@ class Column:
         return int(self.offsets[-1] - self.offsets[0])
 
     def chars(self) -> NDArray[np.int64]:
-        """The number of characters of each document.
-
-        Example:
-            >>> import numpy as np
-            >>> data = np.frombuffer("oneé".encode(), np.uint8)
-            >>> Column(data, np.array([0, 3, 3, 5, 5]), "texts").chars().tolist()
-            [3, 0, 1, 0]
-        """
+        """The number of characters of each document."""
         import numpy as np
 
         if not len(self):
@@ -147,18 +140,17 @@ class SkipLog:
         warn(SkippedWarning(text, hint=", or ".join(hints)))
 
 
+def no_column(place: str, column: str, names: Iterable[Any], what: str = "column") -> CorpusError:
+    """The error of a table or a row without a column."""
+    return CorpusError(
+        f"{place} has no {what} {column!r}; it has {', '.join(map(str, names)) or 'none'}",
+        option="column",
+        hint="pass column= to read one of these",
+    )
+
+
 def strings(batch: TextBatch, errors: Literal["strict", "replace"] = "strict") -> list[str]:
-    """Convert documents to Python strings.
-
-    Raises:
-        CorpusError: if a document is not UTF-8 and `errors` is `"strict"`.
-
-    Example:
-        >>> import numpy as np
-        >>> data = np.frombuffer(b"onetwo", np.uint8)
-        >>> strings(Column(data, np.array([0, 3, 6]), "texts"))
-        ['one', 'two']
-    """
+    """Convert documents to Python strings."""
     if isinstance(batch, list):
         return batch
     data, texts = batch.data.tobytes(), []

@@ -18,6 +18,7 @@ import re
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -196,13 +197,7 @@ def _files_on_hub(dataset: str, pattern: str, endpoint: str) -> Iterator[Remote]
 
 
 def is_inside(path: str) -> bool:
-    r"""Whether a path with slashes stays in its folder, on every system.
-
-    Example:
-        >>> from bytepair.corpus.download import is_inside
-        >>> [is_inside(path) for path in ("a/b.parquet", "../x", "/x", "C:/x", "a\\b", "nul.txt")]
-        [True, False, False, False, False, False]
-    """
+    r"""Whether a path with slashes stays in its folder, on every system."""
     return all(map(is_plain, path.split("/")))
 
 
@@ -213,11 +208,7 @@ def fetch_all(
     workers: int = 4,
     progress: bool | Callback | None = None,
 ) -> list[Path]:
-    """Download files in parallel; the first failure cancels the others.
-
-    Raises:
-        DownloadError: if a download fails.
-    """
+    """Download files in parallel; the first failure cancels the others."""
     stop = Event()
     with Bar(progress) as bar, ThreadPoolExecutor(workers, "bytepair-download") as pool:
         received = _Received(len(files), bar)
@@ -233,7 +224,7 @@ def fetch_all(
 
             file = files[number]
             path = fetch(file, dir / file.name, on_bytes=gained, on_size=missing, stop=stop)
-            received.end(number)
+            received.expect(number, 0)
             return path
 
         tasks = [pool.submit(load, number) for number in range(len(files))]
@@ -244,9 +235,7 @@ def fetch_all(
             if failed or not all(task.done() for task in tasks):
                 stop.set()
                 pool.shutdown(cancel_futures=True)
-        for task in failed:
-            task.result()
-        return [task.result() for task in tasks]
+        return [task.result() for task in [*failed, *tasks]][len(failed) :]
 
 
 class _Received:
@@ -259,31 +248,26 @@ class _Received:
     def __init__(self, files: int, bar: Bar) -> None:
         self._files, self._bar, self._lock = files, bar, Lock()
         self._sizes: dict[int, int] = {}
-        self._got: dict[int, int] = {}
+        self._got: Counter[int] = Counter()
 
     def expect(self, number: int, size: int) -> None:
         """Set the number of bytes of a file that are still to be received."""
         with self._lock:
-            self._sizes[number] = self._got.get(number, 0) + size
+            self._sizes[number] = self._got[number] + size
+            self._report()
 
     def add(self, number: int, size: int) -> None:
         """Add received bytes of a file."""
         with self._lock:
-            self._got[number] = self._got.get(number, 0) + size
+            self._got[number] += size
             self._report()
-
-    def end(self, number: int) -> None:
-        """Mark a file as complete."""
-        with self._lock:
-            self._sizes[number] = self._got.get(number, 0)
-            if self._got:
-                self._report()
 
     def _report(self) -> None:
         sizes = [size for size in self._sizes.values() if size]
         unknown = self._files - len(self._sizes)
         total = sum(sizes) + unknown * sum(sizes) // len(sizes) if sizes else None
-        self._bar.update("load", sum(self._got.values()), total)
+        if done := self._got.total():
+            self._bar.update("load", done, total)
 
 
 def fetch(
@@ -408,14 +392,12 @@ class _Transfer:
         try:
             answer, headers, _ = _opened(self._file.url, "HEAD", {}, self._timeout, follow=False)
             answer.close()
-            self.has_answer = True
         except (OSError, http.client.HTTPException):
             return None, None
+        self.has_answer = True
         tag = (headers.get("X-Linked-Etag") or "").strip('"')
-        return (
-            _number(headers.get("X-Linked-Size")),
-            tag if re.fullmatch(r"[0-9a-f]{64}", tag) else None,
-        )
+        sha256 = tag if re.fullmatch(r"[0-9a-f]{64}", tag) else None
+        return _number(headers.get("X-Linked-Size")), sha256
 
     def _receive(self) -> None:
         """Append what is missing; begin again if the server may have another version."""
@@ -435,7 +417,9 @@ class _Transfer:
             start = have if status == 206 else 0
             length = _number(headers.get("Content-Length"))
             end = None if length is None else start + length
-            self._save_version(headers, end)
+            tag = headers.get("ETag") or ""
+            strong = tag if tag.startswith('"') else headers.get("Last-Modified") or ""
+            write_whole(self._tag, f"{end or 0} {strong}".encode())  # to resume no other version
             if end is not None:
                 self._on_size(end - start)
             with open_own(self._partial) as out:
@@ -478,12 +462,6 @@ class _Transfer:
                 f"{self._file.url}: requested bytes from {have} on, but the server sent {header}"
             )
 
-    def _save_version(self, headers: Any, total: int | None) -> None:
-        """Save the identity of this version of the file, to resume no other version."""
-        tag = headers.get("ETag") or ""
-        strong = tag if tag.startswith('"') else headers.get("Last-Modified") or ""
-        write_whole(self._tag, f"{total or 0} {strong}".encode())
-
     def _saved_version(self) -> tuple[int, str]:
         """The size and the ETag or date of the version in the partial file; 0 and "" if unknown."""
         if not self._tag.exists():
@@ -513,12 +491,17 @@ def _number(text: str | None) -> int | None:
 
 
 class _Redirect(urllib.request.HTTPRedirectHandler):
-    """A handler that follows redirects to HTTP and HTTPS, and from HTTPS to HTTPS only."""
+    """Follows redirects to HTTP and HTTPS, and from HTTPS to HTTPS only; or none at all."""
+
+    def __init__(self, follow: bool) -> None:
+        self._follow = follow
 
     def redirect_request(
         self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> Any:
-        """The next request; `DownloadError` if the redirect is not followed."""
+        """The next request; `DownloadError` if the redirect must not be followed."""
+        if not self._follow:  # the headers of the first response are needed
+            return None
         allowed = ("https://",) if req.full_url.startswith("https://") else ("https://", "http://")
         if not newurl.lower().startswith(allowed):
             raise DownloadError(
@@ -528,33 +511,22 @@ class _Redirect(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A handler that follows no redirects: the headers of the first response are needed."""
-
-    def redirect_request(self, *args: object) -> None:
-        """Do not follow."""
-
-
 def _opener(*, follow: bool) -> urllib.request.OpenerDirector:
     """An opener for HTTP and HTTPS alone."""
     opener = urllib.request.OpenerDirector()
     for handler in (
-        urllib.request.ProxyHandler, urllib.request.HTTPHandler, urllib.request.HTTPSHandler,
-        urllib.request.HTTPDefaultErrorHandler, urllib.request.HTTPErrorProcessor,
-        urllib.request.UnknownHandler, _Redirect if follow else _NoRedirect,
+        urllib.request.ProxyHandler(), urllib.request.HTTPHandler(), urllib.request.HTTPSHandler(),
+        urllib.request.HTTPDefaultErrorHandler(), urllib.request.HTTPErrorProcessor(),
+        urllib.request.UnknownHandler(), _Redirect(follow),
     ):  # fmt: skip
-        opener.add_handler(handler())
+        opener.add_handler(handler)
     return opener
 
 
 def _opened(
     url: str, method: str, headers: dict[str, str], timeout: float, *, follow: bool = True
 ) -> tuple[Any, Any, int]:
-    """Send a request; return the response, its headers and its status.
-
-    Raises:
-        DownloadError: if a retry would not help.
-    """
+    """Send a request; return the response, its headers and its status."""
     request = urllib.request.Request(url, method=method, headers=headers)
     request.add_header("User-Agent", "bytepair")
     if (token := os.environ.get("HF_TOKEN")) and url.startswith("https://"):

@@ -8,11 +8,16 @@ Two kinds of data sets say which of their files are for validation:
 
 Where names stand for other files, or some are left out, a line of the logger `bytepair` says before
 the work what is read and what is not.
+
+Manifests and checkpoints record the files of a job by their names as they were given. If any is
+relative, the working directory is recorded too, as a path relative to the folder of the record, so
+a corpus may be named in one way today and in another tomorrow, and moved together with its results.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -110,6 +115,11 @@ class Files:
         return text
 
 
+def is_url(name: str) -> bool:
+    """Whether a name is a URL rather than a path."""
+    return re.match(r"[a-z][a-z0-9+.-]+://", name) is not None
+
+
 def announce(files: Files | Mapping[str, Files]) -> None:
     """Log which files, or those of which groups, are read, if the caller's names do not say it."""
     groups = {"": files} if isinstance(files, Files) else files
@@ -203,3 +213,91 @@ def unsplit(split: str) -> CorpusError:
         option="split",
         hint='pass the files or texts of the split alone, or split="all"',
     )
+
+
+# ---------------------------------------------------------------------------- records
+
+#: The names and sizes of the inputs, in a record.
+INPUTS: Final = "inputs"
+#: The folder to which relative names refer, in a record.
+BASE: Final = "inputs_from"
+
+
+def recorded(files: list[Input], folder: Path) -> dict[str, Any]:
+    """The record of inputs."""
+    values: dict[str, Any] = {INPUTS: [[file.name, file.size] for file in files]}
+    if any(not is_url(file.name) and not Path(file.name).is_absolute() for file in files):
+        here, there = os.path.realpath(os.curdir), os.path.realpath(folder)
+        try:
+            values[BASE] = os.path.relpath(here, there)
+        except ValueError:  # another drive of Windows
+            values[BASE] = here
+    return values
+
+
+def is_same(record: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> bool:
+    """Whether two records name the same inputs, in the same order; see `shared`."""
+    return len(_pairs(record)) == len(_pairs(job)) == shared(record, job, folder)
+
+
+def shared(record: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> int:
+    """How many inputs at the beginning are the same files, of the same size, in two records.
+
+    Args:
+        record: the record of an earlier run.
+        job: the record of this run.
+        folder: the folder in which both are stored.
+
+    Example:
+        >>> folder = Path("/data/shards")
+        >>> record = {"inputs": [["in/a.txt", 5], ["in/b.txt", 6]], "inputs_from": ".."}
+        >>> shared(record, {"inputs": [["/data/in/a.txt", 5], ["/data/in/c.txt", 6]]}, folder)
+        1
+    """
+    home = os.path.realpath(folder)
+    bases = [
+        os.path.normpath(os.path.join(home, str(side.get(BASE, os.curdir))))  # noqa: PTH118
+        for side in (record, job)
+    ]
+    count = 0
+    for old, new in zip(_pairs(record), _pairs(job), strict=False):
+        if old[1] != new[1] or not _is_same_file(old[0], new[0], *bases):
+            break
+        count += 1
+    return count
+
+
+def _is_same_file(old: str, new: str, old_base: str, new_base: str) -> bool:
+    """Whether two names are the same file, each relative to its base.
+
+    A relative name that has lost its file is that of a corpus or a result that was moved.
+    """
+    if old == new:
+        if old_base == new_base or Path(old).is_absolute() or is_url(old):
+            return True
+        place = _real(old_base, old)
+        return place == _real(new_base, new) or not Path(place).exists()
+    if is_url(old) or is_url(new):
+        return False
+    return _real(old_base, old) == _real(new_base, new)
+
+
+def _real(base: str, name: str) -> str:
+    """The absolute name of a file, without links."""
+    try:
+        return os.path.realpath(os.path.join(base, name))  # noqa: PTH118 - ".." may follow a link
+    except (OSError, ValueError):  # a name in a damaged record
+        return name
+
+
+def _pairs(job: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """The names and sizes of the inputs of a record, which may be a damaged one."""
+    inputs: list[tuple[str, int]] = []
+    items = job.get(INPUTS)
+    for item in items if isinstance(items, list) else ():
+        match item:
+            case [str(name), int(size)] if "\0" not in name:
+                inputs.append((name, size))
+            case _:
+                break
+    return inputs

@@ -69,31 +69,12 @@ class CorpusFile:
 
 
 def corpus_file(path: PurePath) -> CorpusFile:
-    """How a file on this machine is read, by its suffixes.
-
-    Raises:
-        CorpusError: if files with this suffix are not supported.
-
-    Example:
-        >>> from pathlib import PurePosixPath
-        >>> from bytepair.corpus.kinds import corpus_file
-        >>> corpus_file(PurePosixPath("a.jsonl.gz"))
-        CorpusFile(path=PurePosixPath('a.jsonl.gz'), kind='jsonl', compression='gzip')
-    """
+    """How a file on this machine is read, by its suffixes."""
     return CorpusFile(path, kind_of(path), compression_of(path))
 
 
 def kind_of(path: str | PurePath) -> Kind:
-    """How a file is read, by its suffix.
-
-    Raises:
-        CorpusError: if files with this suffix are not supported.
-
-    Example:
-        >>> from bytepair.corpus.kinds import kind_of
-        >>> kind_of("a.jsonl.zst"), kind_of("a.PARQUET"), kind_of("a.py"), kind_of("a")
-        ('jsonl', 'parquet', 'text', 'text')
-    """
+    """How a file is read, by its suffix."""
     ending = _ending(path)
     if ending in _REFUSED:
         problem, hint = _REFUSED[ending]
@@ -102,38 +83,17 @@ def kind_of(path: str | PurePath) -> Kind:
 
 
 def is_listed(path: str | PurePath) -> bool:
-    """Whether a file is read as part of a folder.
-
-    Example:
-        >>> from bytepair.corpus.kinds import is_listed
-        >>> is_listed("a.txt.gz"), is_listed("a.py")
-        (True, False)
-    """
+    """Whether a file is read as part of a folder."""
     return _ending(path) in _KINDS
 
 
 def is_plain_text(path: str | PurePath) -> bool:
-    """Whether a file is one document of uncompressed text.
-
-    Raises:
-        CorpusError: if files with this suffix are not supported.
-
-    Example:
-        >>> from bytepair.corpus.kinds import is_plain_text
-        >>> is_plain_text("a.txt"), is_plain_text("a.txt.gz"), is_plain_text("a.jsonl")
-        (True, False, False)
-    """
+    """Whether a file is one document of uncompressed text."""
     return kind_of(path) == "text" and compression_of(path) is None
 
 
 def has_known_ending(path: str | PurePath) -> bool:
-    """Whether a name has a suffix that is listed here, supported or not.
-
-    Example:
-        >>> from bytepair.corpus.kinds import has_known_ending
-        >>> has_known_ending("a.txt.gz"), has_known_ending("b.csv"), has_known_ending("e.g.")
-        (True, True, False)
-    """
+    """Whether a name has a suffix that is listed here, supported or not."""
     return compression_of(path) is not None or _ending(path) in {*_KINDS, *_REFUSED}
 
 
@@ -143,13 +103,7 @@ def listed_endings() -> str:
 
 
 def compression_of(path: str | PurePath) -> str | None:
-    """The compression of a file, by its last suffix.
-
-    Example:
-        >>> from bytepair.corpus.kinds import compression_of
-        >>> compression_of("a.txt.GZ"), compression_of("a.txt")
-        ('gzip', None)
-    """
+    """The compression of a file, by its last suffix."""
     return COMPRESSIONS.get(PurePath(path).suffix.lower())
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair.corpus.arrow import is_arrow
-from bytepair.corpus.files import Files, Input
+from bytepair.corpus.files import Files, Input, is_url
 from bytepair.corpus.kinds import is_listed, kind_of, listed_endings
 from bytepair.errors import CorpusError
 
@@ -91,11 +91,6 @@ def files_matching(names: Names | Paths, way_out: str = "check the path") -> Fil
     if not files:
         raise CorpusError("the source is an empty list of files")
     return Files(files, skipped, is_listed=is_listed)
-
-
-def is_url(name: str) -> bool:
-    """Whether a name is a URL rather than a path."""
-    return re.match(r"[a-z][a-z0-9+.-]+://", name) is not None
 
 
 # ---------------------------------------------------------------------------- this machine

@@ -15,7 +15,17 @@ from bytepair import _core
 from bytepair._internal.progress import ShareRead
 from bytepair.corpus import arrow
 from bytepair.corpus.arrow import is_arrow
-from bytepair.corpus.column import REPAIR, Column, Errors, OnSkip, Skip, TextBatch, strings, until
+from bytepair.corpus.column import (
+    REPAIR,
+    Column,
+    Errors,
+    OnSkip,
+    Skip,
+    TextBatch,
+    no_column,
+    strings,
+    until,
+)
 from bytepair.corpus.documents import read
 from bytepair.corpus.files import Files, Input
 from bytepair.corpus.kinds import kind_of
@@ -121,12 +131,7 @@ def _fields(rows: Iterable[Any], column: str) -> Iterator[Any]:
                 f"row {index} of the source is of type {type(row).__name__}, not a mapping"
             )
         if column not in row:
-            fields = ", ".join(map(str, row)) or "none"
-            raise CorpusError(
-                f"row {index} of the source has no field {column!r}; it has {fields}",
-                option="column",
-                hint="pass column= to read one of these",
-            )
+            raise no_column(f"row {index} of the source", column, row, "field")
         yield "" if row[column] is None else row[column]
 
 
@@ -181,11 +186,7 @@ def _tables(data: Any, column: str) -> Iterator[Any]:
     """The column of a data set of the package `datasets`, as tables."""
     names = data.column_names  # None for some that are streamed
     if names is not None and column not in names:
-        raise CorpusError(
-            f"the data set has no column {column!r}; it has {', '.join(names)}",
-            option="column",
-            hint="pass column= to read one of these",
-        )
+        raise no_column("the data set", column, names)
     yield from data.select_columns([column]).with_format("arrow").iter(BATCH_ROWS)
 
 
@@ -200,42 +201,34 @@ def _read_columns(columns: Iterable[Any], column: str) -> Iterator[Column]:
 
 
 def _read_arrow(source: Any, column: str, name: str) -> Iterator[Column]:
+    """The columns of an array, a chunked array or a table."""
     from bytepair._internal.extras import pyarrow as pa
 
-    if isinstance(source, pa.Array):
-        yield arrow.column(source, name)
-    elif isinstance(source, pa.ChunkedArray):
-        for chunk in source.chunks:
+    if not isinstance(source, pa.Array | pa.ChunkedArray):
+        source = _imported(source)
+    if isinstance(source, pa.Array | pa.ChunkedArray):
+        for chunk in [source] if isinstance(source, pa.Array) else source.chunks:
             yield arrow.column(chunk, name)
-    elif hasattr(source, "__arrow_c_stream__"):
-        yield from _read_stream(source, column, name)
-    else:
-        yield from _read_arrow(_imported(source), column, name)
-
-
-def _read_stream(source: Any, column: str, name: str) -> Iterator[Column]:
-    """Read a stream of record batches, or of arrays (a chunked array)."""
-    from bytepair._internal.extras import pyarrow as pa
-
-    try:
-        reader = pa.RecordBatchReader.from_stream(source)
-    except pa.ArrowInvalid:
-        yield from _read_arrow(pa.chunked_array(source), column, name)
         return
-    arrow.check_column(column, reader.schema, name)
-    for batch in reader:
+    arrow.check_column(column, source.schema, name)
+    for batch in source:
         for start in range(0, batch.num_rows, BATCH_ROWS):
             yield arrow.column(batch.slice(start, BATCH_ROWS).column(column), name)
 
 
 def _imported(source: Any) -> Any:
-    """Import an array, or a record batch as a table, from an object with the Arrow interface."""
+    """An object with the Arrow interface as an array, a chunked array or a reader of batches."""
     from bytepair._internal.extras import pyarrow as pa
 
-    imported = pa.array(source)
-    if pa.types.is_struct(imported.type):
-        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(imported)])
-    return imported
+    if hasattr(source, "__arrow_c_stream__"):
+        try:
+            return pa.RecordBatchReader.from_stream(source)
+        except pa.ArrowInvalid:  # a stream of arrays
+            return pa.chunked_array(source)
+    array = pa.array(source)
+    if pa.types.is_struct(array.type):
+        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(array)]).to_reader()
+    return array
 
 
 def _checked(columns: Iterable[Column], errors: Errors) -> Iterator[TextBatch | Skip]:

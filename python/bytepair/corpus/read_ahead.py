@@ -35,10 +35,6 @@ def ahead(
 
     After a large item, the next one is read only on request, so that memory does not hold both. If
     there is no memory for a thread, the caller reads.
-
-    Raises:
-        BaseException: any exception raised by the stream.
-        MemoryError: if the thread dies without an exception, which happens when memory runs out.
     """
     if not _has_memory():
         yield from stream
@@ -73,11 +69,7 @@ def _has_memory() -> bool:
 
 
 def check_stopped() -> None:
-    """End a reader thread without a consumer; call it wherever reading one item may be slow.
-
-    Raises:
-        Stopped: if the consumer is gone.
-    """
+    """End a reader thread without a consumer; call it wherever reading one item may be slow."""
     if getattr(threading.current_thread(), "is_stopped", False):
         raise Stopped
 

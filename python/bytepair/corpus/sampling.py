@@ -8,19 +8,17 @@ the same share of the row groups or blocks of each file.
 from __future__ import annotations
 
 import heapq
-import logging
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import Errors, Skip, SkipLog, TextBatch, strings
+from bytepair.corpus.column import Skip, SkipLog, TextBatch, strings
 from bytepair.corpus.documents import DocumentSelection, read
-from bytepair.corpus.files import Files, Input
+from bytepair.corpus.files import LOG, Files, Input
+from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read import BATCH_BYTES, read_batches
-from bytepair.corpus.source import Reading, Source, check_limits, resolve
-from bytepair.errors import CorpusError
+from bytepair.corpus.source import Reading, Source, resolve
 
 #: About how many bytes of files are read for a sample; of a source in memory, how many characters.
 READ_BYTES: Final = 1 << 28
@@ -28,8 +26,6 @@ READ_BYTES: Final = 1 << 28
 #: or of this share of a small sample.
 PIECE_CHARS: Final = 1 << 16
 PIECES: Final = 100
-
-_LOG: Final = logging.getLogger("bytepair")
 
 
 @dataclass(frozen=True)
@@ -71,41 +67,22 @@ class Sample(Sequence[str]):
         return f"a sample of {self.chars:,} characters, {place} ({self.chars_read:,} read)"
 
 
-def sample(
-    source: Source,
-    *,
-    max_chars: int | None = None,
-    column: str = "text",
-    errors: Errors = "strict",
-    max_document_bytes: int = DOCUMENT_BYTES,
-    seed: int = 0,
-) -> Sample:
+def sample(source: Source, reading: Reading = Reading(), *, seed: int = 0) -> Sample:
     """Draw documents from all files of a source, whatever their split.
 
-    Args:
-        source: as in `bytepair.train`.
-        max_chars: the maximum number of characters of the sample; None means all text.
-        column: the table column or JSON field that contains the text.
-        errors: as in `bytepair.count`.
-        max_document_bytes: as in `bytepair.count`.
-        seed: the same seed draws the same sample.
-
-    Raises:
-        CorpusError: if the source cannot be read.
+    The sample has at most `max_chars` characters of `reading`, if it says so. The same seed draws
+    the same sample.
 
     Example:
-        >>> from bytepair.corpus.sampling import sample
-        >>> one = sample(["one ", "two ", "three "] * 1000, max_chars=100)
+        >>> one = sample(["one ", "two ", "three "] * 1000, Reading(max_chars=100))
         >>> 95 < one.chars <= 100, one.is_whole
         (True, False)
     """
-    check_limits(max_chars)
-    skips = SkipLog()
+    skips, most = SkipLog(), reading.max_chars
     resolved = resolve(source, split="all")
-    draw, step = _Draw(max_chars, seed), 1
-    most = None if max_chars is None else max(READ_BYTES, max_chars)
-    reading = Reading(column, errors, most, max_document_bytes=max_document_bytes)
-    if isinstance(resolved, Files) and max_chars is not None:
+    draw, step = _Draw(most, seed), 1
+    reading = replace(reading, max_chars=most and max(READ_BYTES, most))
+    if isinstance(resolved, Files) and most is not None:
         step = max(1, resolved.size // READ_BYTES)
         for file in resolved.files:
             for batch in _blocks(file, reading, step, draw.random, skips):
@@ -119,7 +96,7 @@ def sample(
     chars = sum(map(len, drawn))
     result = Sample(drawn, chars, draw.chars_read, number, step == 1 and chars == draw.chars_read)
     if not result.is_whole:
-        _LOG.info("measuring %s", result)
+        LOG.info("measuring %s", result)
     return result
 
 
@@ -129,17 +106,15 @@ def _blocks(
     """The documents of every `step`-th block of a file, or of its first if it has fewer."""
     for start in dict.fromkeys((rng.randrange(step), 0)):
         is_empty = True
-        if file.path.endswith((".txt", ".txt.gz", ".txt.zst")):
+        if kind_of(file.path) == "text":
             start, step = 0, 1  # such a file is one document
         selection = DocumentSelection(start=start, step=step)
         for piece in read(file, reading, selection, batch_bytes=BATCH_BYTES):
             is_empty = False
-            if not isinstance(piece, Skip):
-                yield piece
-            elif piece.rows == 1 or reading.errors == "skip":
+            if isinstance(piece, Skip):
                 skips.add(piece)
             else:
-                raise CorpusError(f"{file.name}, row {piece.first}: {piece.reason}")
+                yield piece
         if not is_empty:
             return
 

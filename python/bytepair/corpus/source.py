@@ -28,7 +28,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from bytepair._internal.checks import MOST, check_choice, check_kind, check_whole
+from bytepair._internal.checks import check_choice, check_kind, check_whole
 from bytepair.corpus.arrow import is_arrow
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
@@ -83,8 +83,7 @@ class Reading:
             one count: not with a recipe, for which sources can be counted one by one.
 
     Raises:
-        CorpusError: if `max_chars` or `doc_cap` is below 1.
-        ArgumentError: if another value is not one of those above.
+        ArgumentError: if a value is not one of those above, or a number is below 1.
 
     Example:
         >>> import bytepair
@@ -106,24 +105,17 @@ class Reading:
         """Check all values before anything is read."""
         check_kind("column", self.column, str)
         check_choice("errors", self.errors, ("strict", "replace", "skip"))
-        check_limits(self.max_chars, self.doc_cap)
         check_whole("max_document_bytes", self.max_document_bytes, least=1)
+        for name in ("max_chars", "doc_cap", "memory_limit"):
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name), least=1)
         if self.split is not None:
             check_choice("split", self.split, ("train", "val", "all"))
-        if self.memory_limit is not None:
-            check_whole("memory_limit", self.memory_limit, least=1)
 
     @property
     def is_whole(self) -> bool:
         """Whether all text is read."""
         return self.max_chars is None and self.doc_cap is None
-
-
-def check_limits(max_chars: int | None = None, doc_cap: int | None = None) -> None:
-    """Check limits of characters: as slices, negative ones would silently cut text at the end."""
-    for name, value in (("max_chars", max_chars), ("doc_cap", doc_cap)):
-        if value is not None and check_whole(name, value, -MOST) < 1:
-            raise CorpusError(f"{name} is {value}", hint="pass at least 1, or None for no limit")
 
 
 @dataclass(frozen=True)
@@ -264,13 +256,7 @@ def announce_column(resolved: ResolvedSource, column: str) -> None:
 
 
 def columns_of(table: Any) -> list[str]:
-    """The names of the columns of a table or a data set; none for other objects.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> columns_of(pa.table({"id": [1], "text": ["one"]})), columns_of(pa.array(["one"]))
-        (['id', 'text'], [])
-    """
+    """The names of the columns of a table or a data set; none for other objects."""
     schema = getattr(table, "schema", None)  # of a stream of record batches
     for names in (getattr(table, "column_names", None), getattr(table, "columns", None),
                   getattr(schema, "names", None)):  # fmt: skip

@@ -21,8 +21,7 @@ import numpy as np
 from bytepair import _core
 from bytepair._internal.progress import Bar
 from bytepair.corpus.column import Skip, SkipLog
-from bytepair.corpus.files import LOG, Files, Input
-from bytepair.corpus.inputs import recorded
+from bytepair.corpus.files import LOG, Files, Input, recorded
 from bytepair.corpus.source import Reading, Source, resolve_files
 from bytepair.distributed import tasks
 from bytepair.distributed.tasks import Task, TaskFolder

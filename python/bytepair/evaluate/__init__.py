@@ -21,23 +21,34 @@ from bytepair.evaluate.evaluation import (
     measure,
     sweep,
 )
-from bytepair.evaluate.table import Table, summary, tables, to_json, to_markdown, to_terminal
+from bytepair.evaluate.table import (
+    Table,
+    parity,
+    summary,
+    tables,
+    to_json,
+    to_markdown,
+    to_terminal,
+)
 from bytepair.evaluate.texts import (
     USUAL_RIVALS,
     Compression,
     compress,
     documents,
     gini,
+    parallel,
     samples,
 )
 from bytepair.evaluate.vocabulary import (
     Use,
     VocabularyReport,
     bits_per_byte,
+    glitch_candidates,
     inspect,
     nats_and_bytes,
     renyi_efficiency,
     save_token_bytes,
+    split_tokens,
     unreachable,
     use,
 )
@@ -46,7 +57,8 @@ from bytepair.properties.tokens import token_lengths
 __all__ = [
     "USUAL_RIVALS", "Comparison", "Compression", "Difference", "Evaluation", "Language",
     "Sweep", "Table", "Use", "VocabularyReport", "bits_per_byte", "by_language", "compare",
-    "compress", "compression_curve", "declarations", "documents", "gini", "inspect", "measure",
-    "nats_and_bytes", "renyi_efficiency", "samples", "save_token_bytes", "summary", "sweep",
-    "tables", "to_json", "to_markdown", "to_terminal", "token_lengths", "unreachable", "use",
+    "compress", "compression_curve", "declarations", "documents", "gini", "glitch_candidates",
+    "inspect", "measure", "nats_and_bytes", "parallel", "parity", "renyi_efficiency", "samples",
+    "save_token_bytes", "split_tokens", "summary", "sweep", "tables", "to_json", "to_markdown",
+    "to_terminal", "token_lengths", "unreachable", "use",
 ]  # fmt: skip

@@ -29,7 +29,7 @@ from bytepair.evaluate.texts import (
     rivals_of,
     samples,
 )
-from bytepair.evaluate.vocabulary import Use, VocabularyReport, inspect, use
+from bytepair.evaluate.vocabulary import Use, VocabularyReport, brief, inspect, use
 from bytepair.files.outputs import write_whole
 from bytepair.tokenizer import Tokenizer
 
@@ -63,6 +63,8 @@ class Evaluation:
     use: Use
     corpus: str
     sweep: Sweep | None
+
+    __repr__ = brief
 
     @property
     def name(self) -> str:
@@ -111,19 +113,20 @@ def measure(
         >>> evaluation.compression[-1].text, evaluation.compression[-1].tokens["bytes"]
         ('mine', 11)
     """
+    own = {}
     for key, value in (texts or {}).items():
-        check_many(f"texts[{key!r}]", value)
-    own = {key: list(value) for key, value in (texts or {}).items()}
-    samples_drawn = {
-        key: f"{key}: {value}"
-        for key, value in (texts or {}).items()
-        if isinstance(value, Sample) and not value.is_whole
-    }
+        own[key] = list(check_many(f"texts[{key!r}]", value))
     tokenizers, missing = rivals_of(tokenizer, name, against)
     languages = {who: by_language(one) for who, one in tokenizers.items()}
-    heldout = list(own.values())[-1] if own else []
-    corpus = heldout or [*samples().values(), *declarations().values()]
-    sized = {list(own)[-1]: heldout} if heldout else {"the sample texts": [*samples().values()]}
+    last, heldout = next(reversed(own.items()), ("", []))
+    corpus, sized = last, {last: heldout}
+    if not heldout:
+        corpus, sized = (
+            "the sample texts and sixty languages",
+            {"the sample texts": [*samples().values()]},
+        )
+    elif isinstance(drawn := (texts or {})[last], Sample) and not drawn.is_whole:
+        corpus = f"{last}: {drawn}"
     [overall] = compress(tokenizers, sized)
     return Evaluation(
         tokenizers=tokenizers,
@@ -135,10 +138,8 @@ def measure(
             who: {one.code: one.parity for one in results} for who, results in languages.items()
         },
         vocabulary=inspect(tokenizer),
-        use=use(tokenizer, corpus),
-        corpus=samples_drawn.get(last := list(own)[-1], last)
-        if heldout
-        else "the sample texts and sixty languages",
+        use=use(tokenizer, heldout or [*samples().values(), *declarations().values()]),
+        corpus=corpus,
         sweep=sweep(tokenizer, sized[overall.text], width=width)
         if compression_curve(tokenizer).size
         else None,
@@ -255,6 +256,8 @@ class Sweep:
     text_bytes: int
     width: int
     heldout: dict[int, float] = field(default_factory=dict)
+
+    __repr__ = brief
 
     @property
     def bytes_per_token(self) -> NDArray[np.float64]:

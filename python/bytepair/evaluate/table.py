@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair._internal.drawing import html_table, readable
+from bytepair.errors import CorpusError
 from bytepair.evaluate.evaluation import Evaluation, Language
-from bytepair.evaluate.texts import Compression
+from bytepair.evaluate.texts import Compression, gini
 from bytepair.evaluate.vocabulary import RENYI_ORDER
 from bytepair.tokenizer import Tokenizer
 
@@ -36,6 +37,34 @@ class Table:
     def _repr_html_(self) -> str:
         """The table for a notebook."""
         return html_table(self.head, self.rows)
+
+    def to_markdown(self) -> str:
+        """The table in Markdown, under its title."""
+        lines = [f"## {self.title}", "", *([self.note, ""] if self.note else [])]
+        lines.append("| " + " | ".join(map(_escape, self.head)) + " |")
+        lines.append("| --- |" + " ---: |" * (len(self.head) - 1))
+        lines += ["| " + " | ".join(map(_escape, row)) + " |" for row in self.rows]
+        return "\n".join(lines)
+
+    def to_terminal(self, width: int = 200) -> list[Any]:
+        """The table as the package `rich` prints it in this many columns.
+
+        One that does not fit becomes one of two columns for each of its rows.
+        """
+        from rich.text import Text
+
+        parts: list[Any] = [Text(f"\n{self.title}\n", style="bold")]
+        justify = "left" if self.title in {"Use", "Vocabulary", "Numbers"} else "right"
+        rows = [self.head, *self.rows]
+        if self.head[1:] == ["value"]:
+            parts.append(_grid(self.rows, None, justify))
+        elif widths := _widths(rows, width):
+            parts.append(_grid(rows, widths, justify))
+        else:
+            for row in self.rows:
+                pairs = [*map(list, zip(self.head, row, strict=True))]
+                parts += [_grid(pairs, None, justify), ""]
+        return [*parts, *([Text(self.note, style="dim")] if self.note else [])]
 
 
 def tables(evaluation: Evaluation) -> list[Table]:
@@ -154,6 +183,7 @@ def _vocabulary(evaluation: Evaluation) -> Table:
         "bytes of a token": f"{mean:.2f} on average, {max(one.lengths, default=0)} at most",
         "longest": shown(one.longest, 5),
         "unreachable by merges": f"{len(one.unreachable):,}  {shown(one.unreachable)}".strip(),
+        "split by the pattern": f"{len(one.split):,}  {shown(one.split)}".strip(),
         "not whole characters": f"{len(one.unwhole):,}  {shown(one.unwhole)}".strip(),
         "near-duplicates (case, leading space)": f"{one.extra:,} in {len(one.duplicates):,} groups",
         "largest groups": groups or "none",
@@ -192,6 +222,37 @@ def _sizes(evaluation: Evaluation) -> Table:
     return Table("Sizes", note, head, rows)
 
 
+def parity(costs: Sequence[Compression], base: str | None = None) -> Table:
+    """Lay out what a parallel text costs, by language, as `compress` counts it.
+
+    Beside the tokens of each language stands their ratio to the language with the fewest, and to
+    `base`; the note has the Gini coefficients.
+
+    Example:
+        >>> costs = [Compression("en", 5, {"ours": 2}), Compression("de", 9, {"ours": 8})]
+        >>> parity(costs, "en").rows
+        [['en', '5', '2', '1.00', '1.00'], ['de', '9', '8', '4.00', '4.00']]
+    """
+    by_name = {one.text: one.tokens for one in costs}
+    who = [*costs[0].tokens]
+    if base not in {None, *by_name}:
+        raise CorpusError(f"there is no language {base!r} in the text; it has {', '.join(by_name)}")
+    to = {one: [min(tokens[one] for tokens in by_name.values())] for one in who}
+    head = ["language", "bytes"]
+    for one in who:
+        to[one] += [by_name[base][one]] if base else []
+        head += [f"{one}: tokens", "to the best", *([f"to {base}"] if base else [])]
+    rows = []
+    for cost in sorted(costs, key=lambda cost: (cost.tokens[who[0]], cost.text)):
+        row = [cost.text, f"{cost.bytes:,}"]
+        for one, tokens in cost.tokens.items():
+            row += [f"{tokens:,}", *(f"{tokens / max(other, 1):.2f}" for other in to[one])]
+        rows.append(row)
+    ginis = (f"{one} {gini(tokens[one] for tokens in by_name.values()):.3f}" for one in who)
+    note = "Gini coefficient of the tokens (0 if all languages have equally many): "
+    return Table("Parity", f"{note}{', '.join(ginis)}.", head, rows)
+
+
 def _pairs(title: str, note: str, rows: dict[str, str]) -> Table:
     return Table(title, note, ["", "value"], [[key, value] for key, value in rows.items()])
 
@@ -208,13 +269,7 @@ def to_markdown(evaluation: Evaluation) -> str:
     """Write an evaluation as Markdown."""
     parts = [f"# {evaluation.name}: {evaluation.tokenizer!r}", summary(evaluation)]
     parts += [f"Left out: {reason}." for reason in evaluation.missing.values()]
-    for table in tables(evaluation):
-        lines = [f"## {table.title}", "", *([table.note, ""] if table.note else [])]
-        lines.append("| " + " | ".join(map(_escape, table.head)) + " |")
-        lines.append("| --- |" + " ---: |" * (len(table.head) - 1))
-        lines += ["| " + " | ".join(map(_escape, row)) + " |" for row in table.rows]
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, *(table.to_markdown() for table in tables(evaluation))]) + "\n"
 
 
 def _escape(text: str) -> str:
@@ -231,7 +286,7 @@ def to_json(evaluation: Evaluation) -> str:
     def tokens_of(ids: Sequence[int]) -> list[dict[str, Any]]:
         return [{"id": id, "token": readable(tok.token_bytes(id))} for id in ids]
 
-    lists = ("longest", "unreachable", "unwhole")
+    lists = ("longest", "unreachable", "split", "unwhole")
     use = {name: value for name, value in vars(evaluation.use).items() if name != "counts"}
     numbers = {
         number: [readable(token) for token in split] for number, split in vocabulary.numbers.items()
@@ -270,30 +325,13 @@ GAP_SPACES: Final = 2
 
 
 def to_terminal(evaluation: Evaluation, width: int = 200) -> list[Any]:
-    """Make an evaluation what a console of the package `rich` prints in this many columns.
-
-    A table that does not fit becomes one of two columns for each of its rows.
-    """
+    """Make an evaluation what a console of the package `rich` prints in this many columns."""
     from rich.text import Text
 
     parts: list[Any] = [Text(repr(evaluation.tokenizer), style="bold"), summary(evaluation)]
     if evaluation.missing:
         parts.append(Text(f"left out: {', '.join(evaluation.missing)}", style="dim"))
-    for table in tables(evaluation):
-        parts.append(Text(f"\n{table.title}\n", style="bold"))
-        justify = "left" if table.title in {"Use", "Vocabulary", "Numbers"} else "right"
-        rows = [table.head, *table.rows]
-        if table.head[1:] == ["value"]:
-            parts.append(_grid(table.rows, None, justify))
-        elif widths := _widths(rows, width):
-            parts.append(_grid(rows, widths, justify))
-        else:
-            for row in table.rows:
-                pairs = [*map(list, zip(table.head, row, strict=True))]
-                parts += [_grid(pairs, None, justify), ""]
-        if table.note:
-            parts.append(Text(table.note, style="dim"))
-    return parts
+    return [*parts, *(part for table in tables(evaluation) for part in table.to_terminal(width))]
 
 
 def _grid(rows: list[list[str]], widths: list[int] | None, justify: Any) -> RichTable:

@@ -18,7 +18,7 @@ from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.sampling import Sample
 from bytepair.corpus.sampling import sample as sample_of
-from bytepair.corpus.source import Source
+from bytepair.corpus.source import Reading, Source
 from bytepair.errors import ArgumentError, CorpusError, NotFetchedError
 from bytepair.tokenizer import Tokenizer, load
 
@@ -67,10 +67,8 @@ def documents(
         >>> print(documents(["one", "two"]))
         all 6 characters
     """
-    drawn = sample_of(
-        source, column=column, max_chars=max_chars,
-        max_document_bytes=max_document_bytes, errors=errors,
-    )  # fmt: skip
+    reading = Reading(column, errors, max_chars, max_document_bytes=max_document_bytes)
+    drawn = sample_of(source, reading)
     if not any(drawn):
         raise CorpusError("the source holds no text to evaluate on")
     return drawn
@@ -142,6 +140,52 @@ def compress(
         }
         results.append(Compression(name, size, tokens))
     return results
+
+
+def parallel(
+    texts: Mapping[str, Source], *, column: str = "text", errors: Errors = "strict"
+) -> dict[str, list[str]]:
+    """Read a text that says the same in each language, line by line.
+
+    So its tokens are comparable across languages: `compress` counts them, `parity` shows them.
+
+    Args:
+        texts: the same text by language: sources as in `bytepair.train`. Each line of a document
+            is a line of the text.
+        column: the table column or JSON field that contains the text.
+        errors: as in `bytepair.count`.
+
+    Raises:
+        CorpusError: if there is no text, or the numbers of lines differ.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["a cat, a cat"], 269)
+        >>> lines = parallel({"en": ["a cat"], "de": ["ein Kater"]})
+        >>> {one.text: one.tokens["ours"] for one in compress({"ours": tok}, lines)}
+        {'en': 2, 'de': 8}
+    """
+    lines = {
+        key: _lines(documents(source, column=column, max_chars=None, errors=errors))
+        for key, source in texts.items()
+    }
+    if not lines:
+        raise CorpusError("there is no parallel text")
+    first, *others = lines
+    for other in others:
+        if len(lines[other]) != len(lines[first]):
+            raise CorpusError(
+                f"a parallel text has the same lines in all languages: {first!r} has "
+                f"{len(lines[first]):,}, and {other!r} has {len(lines[other]):,}"
+            )
+    return lines
+
+
+def _lines(texts: Iterable[str]) -> list[str]:
+    """The lines of documents; a final line end begins no further line."""
+    return [
+        line.removesuffix("\r") for text in texts for line in text.removesuffix("\n").split("\n")
+    ]
 
 
 def rivals_of(

@@ -12,7 +12,7 @@ import math
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,6 +36,15 @@ NUMBERS: Final = (
 )  # fmt: skip
 
 
+def brief(report: Any) -> str:
+    """One line for each attribute of a report, cut at the width of a page."""
+    lines = [type(report).__name__]
+    for attribute in fields(report):
+        shown = " ".join(repr(getattr(report, attribute.name)).split())
+        lines.append(f"  {attribute.name}: {shown if len(shown) <= 90 else shown[:87] + '...'}")
+    return "\n".join(lines)
+
+
 @dataclass(frozen=True)
 class VocabularyReport:
     """What is in a vocabulary.
@@ -46,6 +55,7 @@ class VocabularyReport:
         lengths: how many ordinary tokens have how many bytes.
         longest: the ids of the longest tokens, longest first.
         unreachable: the ids of tokens that merging can never produce.
+        split: the ids of tokens whose own text becomes other tokens; see `split_tokens`.
         unwhole: the ids of tokens of two bytes or more that begin or end inside a character.
         duplicates: the ids of tokens that differ in case or in a leading space only, in groups,
             the largest first.
@@ -58,10 +68,13 @@ class VocabularyReport:
     lengths: dict[int, int]
     longest: list[int]
     unreachable: list[int]
+    split: list[int]
     unwhole: list[int]
     duplicates: list[list[int]]
     numbers: dict[str, list[bytes]]
     digits: dict[int, int]
+
+    __repr__ = brief
 
     @property
     def extra(self) -> int:
@@ -95,6 +108,7 @@ def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
         lengths=dict(sorted(Counter(map(len, ranks)).items())),
         longest=[id for _, id in by_length[:longest]],
         unreachable=unreachable(tokenizer),
+        split=split_tokens(tokenizer),
         unwhole=[id for token, id in ranks.items() if len(token) > 1 and not _is_text(token)],
         duplicates=near_duplicates(ranks),
         numbers=numbers,
@@ -116,6 +130,76 @@ def unreachable(tokenizer: Tokenizer) -> list[int]:
     """
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     return pruning.unreachable(tokenizer)
+
+
+def split_tokens(tokenizer: Tokenizer) -> list[int]:
+    """Find the tokens whose own text becomes other tokens, although merging can produce them.
+
+    The pattern splits such a text, or a normalizer changes it: of the rank file of Qwen 3, 1,673
+    tokens, such as Thai words with vowel signs. Tokens that are no whole text are not looked at.
+
+    Example:
+        >>> import bytepair
+        >>> ranks = {bytes([b]): b for b in range(256)} | {b"12": 256}
+        >>> split_tokens(bytepair.Tokenizer.from_ranks(ranks, pattern="qwen2"))  # splits digits
+        [256]
+    """
+    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
+    never = set(pruning.unreachable(tokenizer))
+    texts = {
+        id: token.decode()
+        for token, id in tokenizer.mergeable_ranks().items()
+        if id not in never and _is_text(token)
+    }
+    own = tokenizer.encode_batch(list(texts.values()))
+    return [id for id, ids in zip(texts, own, strict=True) if list(ids) != [id]]
+
+
+def glitch_candidates(
+    tokenizer: Tokenizer, embeddings: NDArray[Any], *, limit: int = 50
+) -> list[int]:
+    """Find tokens that a model has hardly been trained on, by its embeddings.
+
+    Tokens that no text gives (`unreachable`, `split_tokens`, and bytes that UTF-8 does not have)
+    keep the embeddings of the beginning, or decay to a common one. The nearest to their mean are
+    candidates (Land and Bartolo, 2024, arXiv:2405.05417). Without a model, `use` lists the tokens
+    that a corpus does not contain.
+
+    Args:
+        tokenizer: the tokenizer of the model.
+        embeddings: the input embeddings: an array of one row for each id; more rows are ignored.
+        limit: the maximum number of candidates.
+
+    Returns:
+        The ids of ordinary tokens that texts can give, the nearest first.
+
+    Raises:
+        ArgumentError: if there are fewer rows than ids.
+
+    Example:
+        >>> import bytepair, numpy
+        >>> tok = bytepair.train(["hello hello"], vocab_size=269)
+        >>> embeddings = numpy.ones((269, 2))
+        >>> embeddings[[0xC0, 0xC1, *range(0xF5, 0x100)]] = 0  # never trained
+        >>> embeddings[ord("x")] = 0.1
+        >>> tok.decode(glitch_candidates(tok, embeddings, limit=1))
+        'x'
+    """
+    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
+    matrix = np.asarray(embeddings, np.float64)
+    if matrix.ndim != 2 or len(matrix) < tokenizer.vocab_size:
+        raise ArgumentError(
+            f"embeddings has the shape {matrix.shape}, and the tokenizer {tokenizer.vocab_size} ids"
+        )
+    ranks = tokenizer.mergeable_ranks()
+    invalid = [ranks[bytes([b])] for b in (0xC0, 0xC1, *range(0xF5, 0x100)) if bytes([b]) in ranks]
+    never = {*invalid, *unreachable(tokenizer), *split_tokens(tokenizer)}
+    ids = np.array([id for id in ranks.values() if id not in never], np.int64)
+    if not never or not len(ids):
+        return []
+    distances = np.linalg.norm(matrix[ids] - matrix[sorted(never)].mean(axis=0), axis=1)
+    nearest: list[int] = ids[np.argsort(distances, kind="stable")[:limit]].tolist()
+    return nearest
 
 
 def near_duplicates(ranks: dict[bytes, int]) -> list[list[int]]:
@@ -159,7 +243,9 @@ class Use:
     single_bytes: float
     broken_bytes: float
     renyi: float
-    counts: NDArray[np.int64] = field(repr=False)
+    counts: NDArray[np.int64]
+
+    __repr__ = brief
 
 
 def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:

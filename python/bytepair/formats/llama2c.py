@@ -121,21 +121,18 @@ def _special(
     ids: dict[bytes, int], scores: dict[bytes, float], options: LoadOptions
 ) -> dict[str, int]:
     """Check the special tokens passed by the caller; without any, there must be no candidates."""
-    if options.special_tokens is None:
-        unmade = [
-            token for token, score in scores.items() if score <= NO_MERGE_SCORE and len(token) > 1
-        ]
-        if unmade:
-            raise FormatError(
-                "special tokens",
-                f"the file does not mark special tokens, and {len(unmade)} tokens are not the "
-                f"result of a merge, such as {unmade[0]!r}",
-                option="special_tokens",
-                hint="pass special_tokens=, or {} if there are none",
-            )
-        return {}
     options.check_special(ids)
-    return dict(options.special_tokens)
+    unmade = [token for token, score in scores.items() if score <= NO_MERGE_SCORE]
+    unmade = [token for token in unmade if len(token) > 1]
+    if options.special_tokens is None and unmade:
+        raise FormatError(
+            "special tokens",
+            f"the file does not mark special tokens, and {len(unmade)} tokens are not the result "
+            f"of a merge, such as {unmade[0]!r}",
+            option="special_tokens",
+            hint="pass special_tokens=, or {} if there are none",
+        )
+    return dict(options.special_tokens or {})
 
 
 def _merges(
@@ -162,12 +159,19 @@ def _merges(
 
 def losses(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
     """What the file cannot represent, and what the engines do differently."""
+    ids = tokenizer.mergeable_ranks()
     lost = _unknown_values(tokenizer, layout)
     lost.append("the borders of pretokens: the engines also merge across them")
-    if names := [name for name in tokenizer.special_tokens if _is_made(name, tokenizer)]:
-        lost.append(f"protection of special tokens: the engines merge text to {names[0]!r}")
-    lost += _in_run_c(tokenizer) if layout is LLAMA2C else [_DROPPED]
-    if across := [token for token in tokenizer.mergeable_ranks() if _crosses_character(token)]:
+    if made := [name for name in tokenizer.special_tokens if _is_made(name.encode(), ids)]:
+        lost.append(f"protection of special tokens: the engines merge text to {made[0]!r}")
+    if layout is LLAMA2C:
+        lost += _in_run_c(tokenizer)
+    else:
+        lost.append(
+            "characters without a token: qwen3-rs starts with the characters of a text, and drops "
+            "those without a token"
+        )
+    if across := [token for token in ids if _crosses_character(token)]:
         lost.append(
             f"{len(across)} tokens with a part of a character, such as {across[0]!r}: the engines "
             "start with complete characters, so non-ASCII text may get other ids"
@@ -175,17 +179,9 @@ def losses(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
     return lost
 
 
-#: The loss for characters without a token in the engines derived from qwen3.c.
-_DROPPED: Final = (
-    "characters without a token: qwen3-rs starts with the characters of a text, and drops those "
-    "without a token"
-)
-
-
 def _in_run_c(tokenizer: _core.Tokenizer) -> list[str]:
     """The assumptions of `run.c` of llama2.c that do not hold."""
     lost = ["the start of a text: run.c prepends a space"]
-    ids = tokenizer.mergeable_ranks()
     if not _are_bytes_in_place(tokenizer):
         lost.append(
             "characters without a token: run.c uses the values of their bytes plus "
@@ -197,7 +193,7 @@ def _in_run_c(tokenizer: _core.Tokenizer) -> list[str]:
             "BOS and EOS: run.c uses id 1 as BOS, at which it also stops, and id 2 as the end of a "
             f"turn, which are {_shown(tokenizer, 1, 2)}"
         )
-    with_zero = [token for token in ids if len(token) > 1 and 0 in token]
+    with_zero = [token for token in tokenizer.mergeable_ranks() if len(token) > 1 and 0 in token]
     if with_zero:
         lost.append(
             f"tokens with the byte 0, which ends a token in run.c, such as {with_zero[0]!r}"
@@ -219,7 +215,8 @@ def _are_ends_in_place(tokenizer: _core.Tokenizer) -> bool:
 
 def hints(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
     """How a file loses less."""
-    ways = [giving(role) for role in _unknown_roles(tokenizer, layout).values()]
+    ends = _ends(tokenizer)
+    ways = [giving(_ROLES[field]) for field in layout.fields if field not in ends]
     in_place = _are_bytes_in_place(tokenizer) and _are_ends_in_place(tokenizer)
     if layout is LLAMA2C and not in_place:
         ways.append("renumber the ids for run.c with bytepair.engines.with_sentencepiece_ids()")
@@ -227,15 +224,13 @@ def hints(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
 
 
 def _shown(tokenizer: _core.Tokenizer, *ids: int) -> str:
-    """The tokens of some ids, for messages."""
     there = [id for id in ids if id < tokenizer.vocab_size]
     return " ".join(repr(tokenizer.token_bytes(id)) for id in there) or "no tokens"
 
 
-def _is_made(name: str, tokenizer: _core.Tokenizer) -> bool:
+def _is_made(name: bytes, ids: dict[bytes, int]) -> bool:
     """Whether merging can produce the name of a special token, which the engines would do."""
-    data, ids = name.encode(), tokenizer.mergeable_ranks()
-    return any(data[:at] in ids and data[at:] in ids for at in range(1, len(data)))
+    return any(name[:at] in ids and name[at:] in ids for at in range(1, len(name)))
 
 
 def _crosses_character(token: bytes) -> bool:
@@ -248,11 +243,7 @@ def _crosses_character(token: bytes) -> bool:
 
 
 def scores(tokenizer: _core.Tokenizer) -> dict[bytes, float]:
-    """The score of each token that a merge produces: -ln(rank + 1), rounded to 4 bytes.
-
-    Raises:
-        LossError: if there are so many that two scores are equal.
-    """
+    """The score of each token that a merge produces: -ln(rank + 1), rounded to 4 bytes."""
     tokens = list(dict.fromkeys(left + right for left, right in tokenizer.merges()))
     values = -np.log(np.arange(1, len(tokens) + 1)).astype(np.float32)
     if (np.diff(values) >= 0).any():
@@ -265,44 +256,35 @@ def _hole(id: int) -> bytes:
     return b"<|hole_%d|>" % id
 
 
-def entries_of(tokenizer: _core.Tokenizer) -> list[bytes]:
-    """The entry of each id."""
-    return [token or _hole(id) for id, token in enumerate(all_tokens(tokenizer))]
-
-
 def files(tokenizer: _core.Tokenizer, path: Path, layout: _Layout = LLAMA2C) -> dict[Path, bytes]:
     """The content of a file; an error if a value of the header is unknown."""
     if unsaid := _unknown_values(tokenizer, layout):
         raise LossError(layout.name, unsaid, hint=", or ".join(hints(tokenizer, layout)))
-    entries, by_token = entries_of(tokenizer), scores(tokenizer)
-    ids, ends = tokenizer.special_tokens, _ends(tokenizer)
-    header = [max(map(len, entries), default=0), *(ids[ends[field]] for field in layout.fields)]
+    entries = [token or _hole(id) for id, token in enumerate(all_tokens(tokenizer))]
+    by_token, ends = scores(tokenizer), _ends(tokenizer)
+    header = [max(map(len, entries), default=0), *(ends[field] for field in layout.fields)]
     parts = [struct.pack(f"<{len(header)}I", *header)]
-    special = set(ids.values())
+    special = set(tokenizer.special_tokens.values())
     for id, token in enumerate(entries):
         score = NO_MERGE_SCORE if id in special else by_token.get(token, NO_MERGE_SCORE)
         parts += [struct.pack("<fI", score, len(token)), token]
     return {path: b"".join(parts)}
 
 
-def _ends(tokenizer: _core.Tokenizer) -> dict[str, str]:
-    """The special tokens for BOS and EOS; for chat engines, EOS is the end of a turn."""
-    by_role, by_note = roles(tokenizer), engine_tokens(tokenizer)
-    ends = (by_note.get("eos_token"), by_role.get("end_of_turn"))
-    if end := next((name for name in ends if name in tokenizer.special_tokens), None):
+def _ends(tokenizer: _core.Tokenizer) -> dict[str, int]:
+    """The ids of BOS and EOS; for chat engines, EOS is the end of a turn."""
+    special, by_role = tokenizer.special_tokens, roles(tokenizer)
+    ends = (engine_tokens(tokenizer).get("eos_token"), by_role.get("end_of_turn"))
+    if end := next((name for name in ends if name in special), None):
         by_role["eos"] = end
-    return {field: by_role[role] for field, role in _ROLES.items() if role in by_role}
+    return {field: special[by_role[role]] for field, role in _ROLES.items() if role in by_role}
 
 
 def _unknown_values(tokenizer: _core.Tokenizer, layout: _Layout) -> list[str]:
     """The values of the header that are unknown."""
-    return [
-        f"the token to {field} a text, since no token has the role {role}"
-        for field, role in _unknown_roles(tokenizer, layout).items()
-    ]
-
-
-def _unknown_roles(tokenizer: _core.Tokenizer, layout: _Layout) -> dict[str, str]:
-    """The fields of the header whose role no token has, with the role."""
     ends = _ends(tokenizer)
-    return {field: _ROLES[field] for field in layout.fields if field not in ends}
+    return [
+        f"the token to {field} a text, since no token has the role {_ROLES[field]}"
+        for field in layout.fields
+        if field not in ends
+    ]

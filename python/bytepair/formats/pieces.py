@@ -53,17 +53,9 @@ class ScoredPiece:
 
 
 def parts(pieces: Mapping[int, ScoredPiece], form: str, notes: dict[str, str], place: str) -> Parts:
-    """The tokenizer with these pieces.
+    """The tokenizer with these pieces, which stand at a place of the file.
 
-    Args:
-        pieces: the pieces by their ids.
-        form: where spaces are put: the name of a normalizer, as "spaces always".
-        notes: other content of the file.
-        place: the place of the pieces in the file, for errors.
-
-    Raises:
-        FormatError: if a piece breaks a rule.
-        UnsupportedError: if a piece cannot be reproduced exactly.
+    The name of a normalizer, such as "spaces always", says where spaces are put.
     """
     _check(pieces, place)
     control = {CONTROL, UNKNOWN}
@@ -179,21 +171,7 @@ def of_characters(
     place: str,
     user_defined: Iterable[str] = (),
 ) -> Parts:
-    """Put a tokenizer together.
-
-    Args:
-        ids: the names of the ordinary tokens, those of bytes included, and their ids.
-        merges: the pairs of names that merge, in order.
-        form: where spaces are put: the name of a normalizer, as "spaces always".
-        special: the special tokens and their ids.
-        notes: what else the file says.
-        place: the place of the vocabulary, for errors.
-        user_defined: the names of the tokens that are found in text before it is merged.
-
-    Raises:
-        UnsupportedError: if a byte has no token, or a token contains a space, so that it can never
-            be used.
-    """
+    """Put a tokenizer together, from names of tokens, those of bytes included."""
     has_byte = [name in ids or (byte < 128 and chr(byte) in ids) for byte, name in enumerate(BYTES)]
     if missing := [name for name, has in zip(BYTES, has_byte, strict=True) if not has]:
         raise UnsupportedError(

@@ -33,12 +33,7 @@ def is_one(head: bytes) -> bool:
 
 
 def read(path: Path, options: LoadOptions) -> Parts:
-    """Read a model.
-
-    Raises:
-        FormatError: if the file breaks a rule.
-        UnsupportedError: if it asks for what is not done exactly.
-    """
+    """Read a model."""
     return parse(read_file(path), options)
 
 
@@ -137,14 +132,7 @@ _MOST_GROUPS: Final = 10
 
 
 def fields(data: bytes, start: int = 0) -> Iterator[Field]:
-    r"""The fields of a message.
-
-    Args:
-        data: the message.
-        start: its offset in the file, for errors.
-
-    Raises:
-        FormatError: if a field is cut off, or of a kind that is no longer in use.
+    r"""The fields of a message, whose offset in the file is `start`.
 
     Example:
         >>> list(fields(b"\x08\x96\x01\x12\x02ab"))

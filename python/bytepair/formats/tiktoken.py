@@ -2,7 +2,8 @@
 
 A rank file has one token per line: its bytes in base64, a space, and its rank, which is also its
 id. It contains no split pattern and no special tokens, so the caller must pass them; they are never
-guessed.
+guessed. If the caller passes no special tokens, those of a `tokenizer_config.json` beside it are
+read: so the rank files of Kimi and Qwen are published.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import warn
-from bytepair.files.safe import read_file
+from bytepair.files.safe import id_of, parse_json, read_file, typed
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.tokens import EMPTY, empty_token
+
+#: The file that names special tokens.
+CONFIG: Final = "tokenizer_config.json"
 
 
 def is_rank_file(data: bytes) -> bool:
@@ -27,7 +31,31 @@ def read(path: Path, options: LoadOptions) -> Parts:
     """Read a rank file, with the pattern and the special tokens passed by the caller."""
     tokens, notes = read_ranks(read_file(path))
     pattern = options.named_pattern("a rank file")
-    return Parts(tokens, pattern, dict(options.special_tokens or {}), notes=notes)
+    special = options.special_tokens
+    config = path.parent / CONFIG
+    if special is None:
+        special = configured(read_file(config)) if config.is_file() else {}
+    return Parts(tokens, pattern, dict(special), notes=notes)
+
+
+def configured(config: bytes) -> dict[str, int]:
+    """The special tokens that a `tokenizer_config.json` lists, by name.
+
+    Example:
+        >>> configured(b'{"added_tokens_decoder": {"7": {"content": "<|end|>"}}}')
+        {'<|end|>': 7}
+    """
+    value = typed(parse_json(config, CONFIG), dict, CONFIG)
+    place = f"{CONFIG}: added_tokens_decoder"
+    added = typed(value.get("added_tokens_decoder", {}), dict, place)
+    return {
+        typed(typed(entry, dict, place).get("content"), str, place): _whole(id, place)
+        for id, entry in added.items()
+    }
+
+
+def _whole(text: str, place: str) -> int:
+    return id_of(int(text) if text.isdecimal() and len(text) < 20 else text, place)
 
 
 def read_ranks(data: bytes) -> tuple[dict[bytes, int], dict[str, str]]:

@@ -20,8 +20,7 @@ from bytepair.formats.parts import LoadOptions, Losses, WrittenFormat
 from bytepair.formats.registry import DROPS, FORMATS, Format, Units, format_of
 from bytepair.properties import metadata
 from bytepair.properties.entries import NATIVE
-from bytepair.properties.rules import form
-from bytepair.properties.tokens import uncovered, unmade
+from bytepair.properties.tokens import form, uncovered, unmade
 
 _WRITTEN: Final = get_args(WrittenFormat)
 

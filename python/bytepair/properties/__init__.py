@@ -1,6 +1,6 @@
 """What a tokenizer is, asked of the value of the core: its tokens, its rules, its roles and notes.
 
-The modules: `tokens` (by id, and the pairs that merge into them), `rules` (what happens to a text),
+The modules: `tokens` (by id, the pairs that merge into them, what happens to a text),
 `entries` (the table of roles, flags and templates), `roles`, `post_processor` and `metadata` (their
 values, and what a file without a place for them loses). Readers and writers of files, chats and the
 class `Tokenizer` all ask here.

@@ -34,9 +34,8 @@ class MetadataEntry(NamedTuple):
     """One entry of the table.
 
     Attributes:
-        note: the key of its note. A token or a flag has this name in `huggingface` as well.
+        note: the key of its note. A token or a flag has this name in the files of Hugging Face too.
         kind: what it is.
-        huggingface: the file of Hugging Face that has it.
         gguf: its key in GGUF; None if the flags express it, or it is a loss.
         role: the name of a role in `Tokenizer.roles`; other roles have none.
         others: other formats that have it.
@@ -44,7 +43,6 @@ class MetadataEntry(NamedTuple):
 
     note: str
     kind: MetadataKind
-    huggingface: str
     gguf: str | None
     role: str | None = None
     others: frozenset[str] = frozenset()
@@ -52,11 +50,7 @@ class MetadataEntry(NamedTuple):
 
 def _token(name: str, key: str, role: str | None = None, others: str = "") -> MetadataEntry:
     gguf = f"tokenizer.ggml.{key}_token_id"
-    return MetadataEntry(f"{name}_token", "token", CONFIG, gguf, role, frozenset(others.split()))
-
-
-def _flag(name: str, key: str) -> MetadataEntry:
-    return MetadataEntry(name, "flag", CONFIG, key)
+    return MetadataEntry(f"{name}_token", "token", gguf, role, frozenset(others.split()))
 
 
 ENTRIES: Final[tuple[MetadataEntry, ...]] = (
@@ -70,17 +64,17 @@ ENTRIES: Final[tuple[MetadataEntry, ...]] = (
     _token("cls", "cls"),
     _token("mask", "mask"),
     *(_token(f"fim_{part}", f"fim_{part}") for part in ("pre", "suf", "mid", "pad", "rep", "sep")),
-    _flag("add_bos_token", "tokenizer.ggml.add_bos_token"),
-    _flag("add_eos_token", "tokenizer.ggml.add_eos_token"),
-    _flag("add_sep_token", "tokenizer.ggml.add_sep_token"),
+    MetadataEntry("add_bos_token", "flag", "tokenizer.ggml.add_bos_token"),
+    MetadataEntry("add_eos_token", "flag", "tokenizer.ggml.add_eos_token"),
+    MetadataEntry("add_sep_token", "flag", "tokenizer.ggml.add_sep_token"),
     # llama.cpp has no keys for these: the first follows from the rule that splits texts, the second
     # is an argument for classes of transformers that build their own pre-tokenizer.
-    _flag("clean_up_tokenization_spaces", "bytepair.clean_up_tokenization_spaces"),
-    _flag("add_prefix_space", "bytepair.add_prefix_space"),
-    MetadataEntry("chat_template", "template", TEMPLATE, "tokenizer.chat_template"),
-    MetadataEntry("chat_templates", "templates", TEMPLATES, "tokenizer.chat_template."),
-    MetadataEntry("stop_tokens", "stops", GENERATION, "tokenizer.ggml.eos_token_ids"),
-    MetadataEntry("huggingface.post_processor", "around", "tokenizer.json", None),
+    MetadataEntry("clean_up_tokenization_spaces", "flag", "bytepair.clean_up_tokenization_spaces"),
+    MetadataEntry("add_prefix_space", "flag", "bytepair.add_prefix_space"),
+    MetadataEntry("chat_template", "template", "tokenizer.chat_template"),
+    MetadataEntry("chat_templates", "templates", "tokenizer.chat_template."),
+    MetadataEntry("stop_tokens", "stops", "tokenizer.ggml.eos_token_ids"),
+    MetadataEntry("huggingface.post_processor", "around", None),
 )
 
 TOKENS: Final = tuple(entry for entry in ENTRIES if entry.kind == "token")

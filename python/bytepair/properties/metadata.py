@@ -83,11 +83,6 @@ def token_id(tokenizer: _core.Tokenizer, name: str) -> int | None:
     return tokenizer.mergeable_ranks().get(token or b"")
 
 
-def stated_stops(tokenizer: _core.Tokenizer) -> list[str | int]:
-    """The tokens at which generation stops, if a file stated them: names, or ordinary ids."""
-    return list(of(tokenizer).stops)
-
-
 def ends(tokenizer: _core.Tokenizer) -> list[str]:
     """The tokens that end a turn and a text, at which generation stops if nothing is stated."""
     by_note = tokens(tokenizer)
@@ -99,7 +94,7 @@ def ends(tokenizer: _core.Tokenizer) -> list[str]:
 def stops(tokenizer: _core.Tokenizer) -> list[int]:
     """The ids at which generation stops."""
     special = tokenizer.special_tokens
-    tokens_at_ends = stated_stops(tokenizer) or ends(tokenizer)
+    tokens_at_ends = of(tokenizer).stops or ends(tokenizer)
     ids = [stop if isinstance(stop, int) else special.get(stop) for stop in tokens_at_ends]
     return list(dict.fromkeys(id for id in ids if id is not None))
 
@@ -120,7 +115,7 @@ def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     by_note |= {note: True for note, value in flags(tokenizer).items() if value}
     processor = post_processor.from_notes(tokenizer.notes)
     around = post_processor.around(processor, tokenizer.special_tokens)
-    stated = stated_stops(tokenizer)
+    stated = list(of(tokenizer).stops)
     more = {
         roles.TEMPLATE: roles.chat_template(tokenizer),
         roles.TEMPLATES: templates_of(tokenizer.notes),
@@ -136,12 +131,7 @@ def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
 def lost(
     tokenizer: _core.Tokenizer, notes: Mapping[str, str] = MappingProxyType({})
 ) -> list[MetadataEntry]:
-    """The entries that a file would not have, or have otherwise.
-
-    Args:
-        tokenizer: the tokenizer.
-        notes: the notes that are read from the file, beside the special tokens.
-    """
+    """The entries that a file from which these notes are read would not have, or otherwise."""
     here = values(tokenizer)
     there = values(_core.Tokenizer(_core.with_notes(tokenizer, dict(notes))))
     return [entry for entry in ENTRIES if here.get(entry.note) != there.get(entry.note)]
@@ -153,15 +143,7 @@ def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
     Formats other than those of Hugging Face and GGUF have places for the roles at most.
     """
     if format == "huggingface":
-        contradicted = [
-            f"the flag {note}, which is false, while the post-processor adds the token"
-            for note in post_processor.contradicted(tokenizer)
-        ]
-        others = [
-            f"the role {note} and the flag add_{note}, which the post-processor sets otherwise"
-            for note in post_processor.other_roles(tokenizer)
-        ]
-        return [*unspeakable_flags(tokenizer), *contradicted, *others]
+        return [*unspeakable_flags(tokenizer), *post_processor.losses(tokenizer)]
     entries = [entry for entry in lost(tokenizer) if format not in entry.others]
     by_note = tokens(tokenizer)
     end = engine_tokens(tokenizer).get("eos_token", by_note.get("eot_token"))
@@ -186,12 +168,13 @@ def described(tokenizer: _core.Tokenizer, entries: Iterable[MetadataEntry]) -> l
     notes: dict[str, list[str]] = {}
     for entry in entries:
         notes.setdefault(entry.kind, []).append(entry.note)
+    stops = ", ".join(map(str, of(tokenizer).stops))
     words = {
         "token": f"the roles of tokens: {', '.join(notes.get('token', ()))}",
         "flag": f"the flags: {', '.join(notes.get('flag', ()))}",
         "template": "the chat template",
         "templates": f"the chat templates {', '.join(templates_of(tokenizer.notes))}",
-        "stops": f"the tokens at which generation stops: {_shown(stated_stops(tokenizer))}",
+        "stops": f"the tokens at which generation stops: {stops}",
         "around": "what the post-processor puts around texts",
     }
     return [words[kind] for kind in notes]
@@ -205,10 +188,6 @@ def unspeakable_flags(tokenizer: _core.Tokenizer) -> list[str]:
         for note, role in ADDED.items()
         if flags(tokenizer).get(note) and by_role.get(role) not in tokenizer.special_tokens
     ]
-
-
-def _shown(stops: Iterable[str | int]) -> str:
-    return ", ".join(map(str, stops))
 
 
 # ---------------------------------------------------------------------------- other ids
@@ -226,13 +205,7 @@ def carried(tokenizer: _core.Tokenizer, special: Mapping[str, int]) -> dict[str,
 def renumbered(
     notes: Mapping[str, str], special: Mapping[str, int], ids: Mapping[int, int] | None = None
 ) -> dict[str, str]:
-    """The notes of a tokenizer whose tokens get other ids.
-
-    Args:
-        notes: the notes.
-        special: the new ids of the special tokens.
-        ids: the new ids of the ordinary tokens that stay; None if none changes.
-    """
+    """The notes of a tokenizer whose tokens get other ids; of ordinary ones, None if none does."""
     old = Metadata.of(notes)
     moved = [_moved(stop, special, ids) for stop in old.stops]
     # A list or an object may contain ids.

@@ -8,7 +8,7 @@ what they say, or more than they can say. It is kept in a note.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import warn
@@ -24,19 +24,23 @@ Surroundings: TypeAlias = tuple[list[str], list[str]]
 #: The place of the text among ids.
 _TEXT: Final = -1
 
-#: The sides of a text: the role of the token there, and the flag that adds it.
+#: The sides of a text: the role of the token there, its note, and the flag that adds it.
 _SIDES: Final = (("bos", "bos_token", "add_bos_token"), ("eos", "eos_token", "add_eos_token"))
+
+
+class _Side(NamedTuple):
+    """One side of a text: what a post-processor puts there, the token with the role, its keys."""
+
+    tokens: list[str]
+    token: str | None
+    note: str
+    flag: str
 
 
 def around(processor: Any, special: Mapping[str, int]) -> Surroundings | None:
     """The special tokens that a post-processor puts around one text.
 
-    Args:
-        processor: the JSON of it, which may be invalid.
-        special: the special tokens and their ids.
-
-    Returns:
-        None if it does something else, such as to repeat the text.
+    None if it is invalid, or does something else, such as to repeat the text.
 
     Example:
         >>> around({"type": "BertProcessing", "cls": ["<s>", 1], "sep": ["</s>", 2]}, {"<s>": 1})
@@ -72,12 +76,7 @@ def _applied(ids: list[int], processor: Any) -> list[int]:
 
 
 def with_implied(metadata: Metadata, special: Mapping[str, int]) -> Metadata:
-    """The metadata of a file with the flags that its post-processor implies, and its roles.
-
-    Args:
-        metadata: what the file states, here and elsewhere.
-        special: the special tokens and their ids.
-    """
+    """The metadata of a file with the flags that its post-processor implies, and its roles."""
     tokens, flags = dict(metadata.tokens), dict(metadata.flags)
     for side, (role, note, flag) in zip(
         around(metadata.post_processor, special) or ([], []), _SIDES, strict=True
@@ -100,72 +99,63 @@ def from_notes(notes: Mapping[str, str]) -> Any:
     return Metadata.of(notes).post_processor
 
 
+def _sides(processor: Any, tokenizer: _core.Tokenizer) -> list[_Side]:
+    by_role = roles.roles(tokenizer)
+    sides = around(processor, tokenizer.special_tokens) or ([], [])
+    return [
+        _Side(tokens, by_role.get(role), note, flag)
+        for tokens, (role, note, flag) in zip(sides, _SIDES, strict=True)
+    ]
+
+
 def implied(tokenizer: _core.Tokenizer) -> list[str]:
     """The flags that nothing states and that the noted post-processor sets."""
-    flags = _flags_of(from_notes(tokenizer.notes), tokenizer)
-    return [flag for flag in flags if not tokenizer.notes.get(flag)]
+    notes = tokenizer.notes
+    sides = _sides(from_notes(notes), tokenizer)
+    return [one.flag for one in sides if one.tokens == [one.token] and not notes.get(one.flag)]
 
 
-def contradicted(tokenizer: _core.Tokenizer) -> list[str]:
-    """The flags that are stated as false, while the post-processor to write adds their token."""
-    flags = _flags_of(written(tokenizer), tokenizer)
-    return [flag for flag in flags if tokenizer.notes.get(flag) == "false"]
-
-
-def _flags_of(processor: Any, tokenizer: _core.Tokenizer) -> list[str]:
-    """The flags whose token is all that a post-processor puts on their side of a text."""
-    by_role = roles.roles(tokenizer)
-    sides = around(processor, tokenizer.special_tokens) or ([], [])
-    return [
-        flag
-        for side, (role, _, flag) in zip(sides, _SIDES, strict=True)
-        if side == [by_role.get(role)]
-    ]
-
-
-def other_roles(tokenizer: _core.Tokenizer) -> list[str]:
-    """The notes of the roles that the post-processor to write gives to other tokens.
-
-    Their flags are then set, since it adds these tokens.
-    """
-    by_role, processor = roles.roles(tokenizer), written(tokenizer)
-    sides = around(processor, tokenizer.special_tokens) or ([], [])
-    return [
-        note
-        for side, (role, note, _) in zip(sides, _SIDES, strict=True)
-        if len(side) == 1 and not tokenizer.notes.get(note) and side[0] != by_role.get(role)
-    ]
-
-
-def _flagged(tokenizer: _core.Tokenizer) -> Surroundings:
-    """The tokens that the flags put around a text."""
-    by_role = roles.roles(tokenizer)
-    set_flags = [flag for *_, flag in _SIDES if tokenizer.notes.get(flag) == "true"]
-    set_flags += implied(tokenizer)
-    begin, end = (
-        [by_role[role]] if flag in set_flags and role in by_role else [] for role, _, flag in _SIDES
-    )
-    return begin, end
+def losses(tokenizer: _core.Tokenizer) -> list[str]:
+    """What is read otherwise from the post-processor to write, since it adds its tokens."""
+    notes, lost = tokenizer.notes, []
+    for one in _sides(written(tokenizer), tokenizer):
+        if one.tokens == [one.token] and notes.get(one.flag) == "false":
+            lost.append(
+                f"the flag {one.flag}, which is false, while the post-processor adds the token"
+            )
+        elif len(one.tokens) == 1 and not notes.get(one.note) and one.tokens != [one.token]:
+            lost.append(
+                f"the role {one.note} and the flag {one.flag}, which the post-processor sets "
+                "otherwise"
+            )
+    return lost
 
 
 def written(tokenizer: _core.Tokenizer) -> Any:
     """The post-processor to write: the noted one if it does what the flags say, or else theirs."""
-    processor, expected = from_notes(tokenizer.notes), _flagged(tokenizer)
+    notes, set_flags = tokenizer.notes, implied(tokenizer)
+    processor = from_notes(notes)
     sides = around(processor, tokenizer.special_tokens)
-    flags = any(tokenizer.notes.get(flag) for *_, flag in _SIDES)
-    if not flags or sides == expected or is_more(sides, tokenizer):
+    before, after = (
+        [one.token]
+        if one.token and (notes.get(one.flag) == "true" or one.flag in set_flags)
+        else []
+        for one in _sides(None, tokenizer)
+    )
+    flags = any(notes.get(flag) for *_, flag in _SIDES)
+    if not flags or sides == (before, after) or is_more(sides, tokenizer):
         return processor
     steps = [step for step in _steps(processor) if step["type"] == "ByteLevel"]
-    steps += [_template(expected, tokenizer.special_tokens)] if any(expected) else []
+    if before or after:
+        steps.append(_template((before, after), tokenizer.special_tokens))
     return {"type": "Sequence", "processors": steps} if len(steps) > 1 else next(iter(steps), None)
 
 
 def is_more(sides: Surroundings | None, tokenizer: _core.Tokenizer) -> bool:
     """Whether a post-processor does more than to add BOS and EOS."""
-    by_role = roles.roles(tokenizer)
     return sides is None or any(
-        side not in ([], [by_role.get(role)])
-        for side, (role, *_) in zip(sides, _SIDES, strict=True)
+        tokens not in ([], [one.token])
+        for tokens, one in zip(sides, _sides(None, tokenizer), strict=True)
     )
 
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from bytepair._internal.checks import check_choice, check_whole
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
-from bytepair.corpus.files import Files, Input, Split, of_split
-from bytepair.corpus.inputs import recorded
+from bytepair.corpus.files import Files, Input, Split, of_split, recorded
 from bytepair.errors import SpecialTokenError
 from bytepair.shards.layout import Layout, layout
 from bytepair.shards.manifest import InputSplit, ShardFormat

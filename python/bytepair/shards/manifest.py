@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from bytepair._internal import system
-from bytepair.corpus.inputs import INPUTS
+from bytepair.corpus.files import INPUTS
 from bytepair.errors import InUseError, ShardError
 from bytepair.files.outputs import check_alone, check_output_folder, write_whole
 from bytepair.files.safe import check_plain, check_regular

@@ -23,7 +23,7 @@ import numpy as np
 
 from bytepair import _core
 from bytepair._internal.progress import Bar
-from bytepair.corpus.inputs import BASE, INPUTS, is_same, shared
+from bytepair.corpus.files import BASE, INPUTS, is_same, shared
 from bytepair.errors import ShardError
 from bytepair.files.outputs import check_alone, remove_own
 from bytepair.files.safe import check_own_folder, check_regular
@@ -130,7 +130,7 @@ def _check_empty(folder: Path, names: set[str], before: dict[str, Any]) -> None:
 def check_job(folder: Path, before: dict[str, Any], job: dict[str, Any], base: Path) -> None:
     """Raise a `ShardError` that names what differs between the job of a folder and another one.
 
-    The records of the inputs refer to the folder `base`; see `bytepair.corpus.inputs`.
+    The records of the inputs refer to the folder `base`; see `bytepair.corpus.files`.
     """
     if not (wrong := differing(before, job, base)):
         return

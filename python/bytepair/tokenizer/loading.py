@@ -18,7 +18,7 @@ from bytepair.errors import (
 )
 from bytepair.files.safe import read_file
 from bytepair.properties.entries import NATIVE
-from bytepair.properties.rules import splitter
+from bytepair.properties.tokens import splitter
 from bytepair.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from bytepair import _core
 from bytepair._internal.checks import integers, refuse
 from bytepair._internal.drawing import COLORS, SPECIAL, Markup, TokenDrawing, draw_all
 from bytepair.errors import ArgumentError
-from bytepair.properties.rules import pattern_text
+from bytepair.properties.tokens import pattern_text
 
 _GREEN, _RED, _GREY, _RESET = "\x1b[92m", "\x1b[91m", "\x1b[90m", "\x1b[0m"
 _REVERSED = "\x1b[1;7m"

@@ -17,7 +17,7 @@ from bytepair._internal.checks import integers
 from bytepair._internal.hints import NotHere, missing, unknown_keyword
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.properties import roles as roles_of
-from bytepair.properties.rules import pattern_text
+from bytepair.properties.tokens import pattern_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -489,12 +489,13 @@ class Tokenizer(_core.Tokenizer):
         options: ChatOptions | None = None,
         max_tokens: int | None = None,
         drop: Literal["oldest"] | None = None,
+        continue_final_message: bool = False,
     ) -> list[int]:
         """Render a prompt: the conversation, and the start of the assistant's next message.
 
         Args:
             conversation: as in `render_conversation`. If it ends with a message of the assistant,
-                this message is dropped.
+                this message is dropped, unless `continue_final_message`.
             template: as in `render_conversation`.
             options: as in `render_conversation`.
             max_tokens: the maximum number of ids; None means no limit.
@@ -502,6 +503,8 @@ class Tokenizer(_core.Tokenizer):
                 messages of the user with all that follows each. What comes before the first turn is
                 kept. `chat.render_prompt` also returns what was left out. With None, a longer
                 prompt is an error.
+            continue_final_message: whether the prompt goes on with the text of a last message that
+                the assistant has begun and is to complete.
 
         Raises:
             ConversationError: if the conversation is invalid for the template, or does not fit.
@@ -519,6 +522,7 @@ class Tokenizer(_core.Tokenizer):
         return render_prompt(
             self, conversation,
             max_tokens=max_tokens, drop=drop, template=template, options=options,
+            continue_final_message=continue_final_message,
         ).ids  # fmt: skip
 
     def render_batch(

@@ -18,7 +18,7 @@ from bytepair.errors import ArgumentError, SpecialTokenError
 from bytepair.formats.parts import Parts
 from bytepair.properties import metadata
 from bytepair.properties import roles as roles_of
-from bytepair.properties.rules import flags
+from bytepair.properties.tokens import flags
 
 if TYPE_CHECKING:
     import numpy as np

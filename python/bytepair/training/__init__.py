@@ -7,17 +7,15 @@
 
 The modules: `counting` (texts to counts), `checkpoint` (of a count that can be resumed), `counts`
 (the class `Counts`) and `counts_file` (its files), `sources` (sources, counts or named groups to
-counts; `Mixture`), `options` (`TrainOptions`),
-`superwords` (tokens that span several words), `parity` (parity-aware BPE), `trainer` (counts to a
-tokenizer), `grow` (resume, extend and verify merges), `infer` (the mixture of a vocabulary).
+counts), `options` (`TrainOptions`), `recipes` (mixtures, parity-aware BPE, superwords), `trainer`
+(counts to a tokenizer), `grow` (resume, extend and verify merges), `infer` (the mixture of a
+vocabulary).
 """
 
 from bytepair.training.counting import count
 from bytepair.training.counts import Counts, load_counts
 from bytepair.training.options import NANOCHAT_SPECIAL_TOKENS, TrainOptions
-from bytepair.training.parity import Parity
-from bytepair.training.sources import Mixture
-from bytepair.training.superwords import Superwords
+from bytepair.training.recipes import Mixture, Parity, Superwords
 from bytepair.training.trainer import train
 
 __all__ = [

@@ -16,7 +16,7 @@ from typing import Any, Final
 from bytepair import _core
 from bytepair._internal import system
 from bytepair.corpus.column import SkipLog, TextBatch
-from bytepair.corpus.inputs import BASE, INPUTS, is_same
+from bytepair.corpus.files import BASE, INPUTS, is_same
 from bytepair.corpus.read import batch_size
 from bytepair.errors import CountsError, InUseError, warn
 from bytepair.files.safe import check_regular
@@ -75,10 +75,8 @@ class Checkpoint:
             differing.append("files")
         if differing:
             raise CountsError(
-                (
-                    f"the checkpoint {path} belongs to a different count: {', '.join(differing)} "
-                    "differ"
-                ),
+                f"the checkpoint {path} belongs to a different count: {', '.join(differing)} "
+                "differ",
                 hint="pass another file, or remove it to start again",
             )
 
@@ -157,12 +155,7 @@ class Checkpoint:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock a checkpoint for one count; the lock ends with the process, even if it is killed.
-
-    Raises:
-        InUseError: if another count has locked it.
-        OSError: if the file system has no locks.
-    """
+    """Lock a checkpoint for one count; the lock ends with the process, even if it is killed."""
     lock = path.with_name(f".{path.name}.lock")
     check_regular(lock)
     with ExitStack() as locks:
@@ -178,16 +171,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def interrupts_held() -> Iterator[list[object]]:
-    """Delay Ctrl-C, and signals that act as it, until the end of the block.
-
-    Example:
-        >>> import signal
-        >>> from bytepair.training.checkpoint import interrupts_held
-        >>> with interrupts_held() as pressed:
-        ...     signal.raise_signal(signal.SIGINT)
-        >>> len(pressed)
-        1
-    """
+    """Delay Ctrl-C, and signals that act as it, until the end of the block."""
     pressed: list[object] = []
     if threading.current_thread() is not threading.main_thread():
         yield pressed  # no signal is raised here

@@ -19,8 +19,7 @@ from bytepair._internal.progress import Bar, Callback, ShareRead
 from bytepair._internal.system import memory
 from bytepair.corpus.bounds import Expansion, ReadBounds, most_page_bytes
 from bytepair.corpus.column import Skip, SkipLog, TextBatch
-from bytepair.corpus.files import Files
-from bytepair.corpus.inputs import INPUTS, recorded
+from bytepair.corpus.files import INPUTS, Files, recorded
 from bytepair.corpus.kinds import corpus_file, kind_of
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.source import Reading, ResolvedSource, Source, resolve
@@ -266,7 +265,7 @@ class _Count:
 
     def _add_files(self, files: list[Path], first: int) -> bool:
         """Count text and jsonl files from the current place until a checkpoint is due."""
-        how, counter, start = self._reading, self._current(), self._place_in(first)
+        counter, start = self._current(), self._place_in(first)
         sizes = [file.stat().st_size for file in files]
         before, whole = sum(sizes[: start.file]), sum(sizes)
 
@@ -276,12 +275,9 @@ class _Count:
             share = (before + done.packed) / max(whole, 1)
             self._report_within(share, done.chars, done.text_bytes)
 
+        inputs = [corpus_file(file) for file in files]
         try:
-            counter.add_files(
-                [corpus_file(file) for file in files], how.column, report,
-                start=start, max_chars=how.max_chars, doc_cap=how.doc_cap,
-                errors=how.errors, bounds=ReadBounds(how.max_document_bytes),
-            )  # fmt: skip
+            counter.add_files(inputs, self._reading.column, report, start=start, **self._limits())
         finally:
             self._note(files, first, counter)
         return True
@@ -300,17 +296,23 @@ class _Count:
             share = (before + done.texts - texts_before) / max(sum(rows), 1)
             self._report_within(share, done.chars, done.text_bytes)
 
+        most = most_page_bytes(how.max_document_bytes)
         try:
             return counter.add_parquet(
-                files, how.column, report,
-                start=start, max_chars=how.max_chars, doc_cap=how.doc_cap,
-                errors=how.errors, most_page_bytes=most_page_bytes(how.max_document_bytes),
-                bounds=ReadBounds(how.max_document_bytes),
-            )  # fmt: skip
+                files, how.column, report, start=start, most_page_bytes=most, **self._limits()
+            )
         except OSError as error:
             raise CorpusError(str(error)) from error
         finally:
             self._note(files, first, counter)
+
+    def _limits(self) -> dict[str, Any]:
+        """Which documents the core reads."""
+        how = self._reading
+        return {
+            "max_chars": how.max_chars, "doc_cap": how.doc_cap, "errors": how.errors,
+            "bounds": ReadBounds(how.max_document_bytes),
+        }  # fmt: skip
 
     def _report_within(self, share: float, chars: int, size: int) -> None:
         """Report the progress of the core in a group of files; leave it if a checkpoint is due."""

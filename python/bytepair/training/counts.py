@@ -230,17 +230,11 @@ class Counts:
 
 
 def check_names(option: str, values: Mapping[str, object], groups: Mapping[str, object]) -> None:
-    """Check that an option has one value for each group.
-
-    Raises:
-        ArgumentError: if the names differ.
-    """
+    """Check that an option has one value for each group."""
     if not groups or set(values) != set(groups):
         raise ArgumentError(
-            (
-                f"{option} has the names {', '.join(map(repr, sorted(values))) or '(none)'}, but "
-                f"the groups are {', '.join(map(repr, sorted(groups))) or '(none)'}"
-            ),
+            f"{option} has the names {', '.join(map(repr, sorted(values))) or '(none)'}, but "
+            f"the groups are {', '.join(map(repr, sorted(groups))) or '(none)'}",
             hint="pass one value for each group",
         )
 

@@ -41,12 +41,7 @@ def columns_of(path: Path) -> frozenset[str] | None:
 
 
 def check_counts_output(path: Path, *, overwrite: bool = False) -> None:
-    """Check that counts can be written to a file, which may replace counts and nothing else.
-
-    Raises:
-        OverwriteError: if the file exists and holds something else, and `overwrite` is false.
-        OSError: if it cannot be written.
-    """
+    """Check that counts can be written to a file, which may replace counts and nothing else."""
     check_output_file(path)
     if overwrite or not path.exists() or not path.stat().st_size:
         return
@@ -65,12 +60,7 @@ def write(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write counts atomically: to a temporary file, which is renamed.
-
-    Raises:
-        OverwriteError: if the file exists and holds something else, and `overwrite` is false.
-        OSError: if the file cannot be written.
-    """
+    """Write counts atomically: to a temporary file, which is renamed."""
     check_counts_output(path, overwrite=overwrite)
     items = {_FORMAT: FORMAT, _UNICODE: _core.UNICODE_VERSION, **_stored(counts.pattern)}
     items |= metadata
@@ -80,11 +70,7 @@ def write(
 
 
 def read(path: Path, pattern: str | Sequence[str] | None) -> tuple[_core.Counts, int]:
-    """The counts in a file, and their denominator.
-
-    Raises:
-        CountsError: as in `load_counts`.
-    """
+    """The counts in a file, and their denominator."""
     regex = None if pattern is None else _core.pattern(pattern)
     metadata = metadata_of(path)
     try:
@@ -209,15 +195,7 @@ class CountState:
 
     @classmethod
     def read(cls, text: str, path: str | Path) -> Self:
-        """The state that a file of counts has in its metadata.
-
-        Args:
-            text: the JSON.
-            path: the file, for the message.
-
-        Raises:
-            CountsError: if it is damaged.
-        """
+        """The state that a file of counts has in its metadata."""
         try:
             values = json.loads(text)
             if values.pop("crc32") == _crc_of(values):

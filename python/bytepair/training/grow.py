@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from bytepair import _core
-from bytepair._internal.checks import check_kind
+from bytepair._internal.checks import check_kind, check_whole
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.source import Reading, Source
-from bytepair.errors import ArgumentError, CountsError, ExhaustedWarning, warn
+from bytepair.errors import CountsError, ExhaustedWarning, warn
 from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.vocabulary import with_roles_of
 from bytepair.training.counting import CountOptions
 from bytepair.training.counts import Counts
 from bytepair.training.options import Ties, TrainSettings
+from bytepair.training.recipes import SUPERWORDS_NOTE, Stages
 from bytepair.training.sources import check_groups, count_groups, splitting
-from bytepair.training.superwords import NOTE, Stages
 from bytepair.training.trainer import exhausted, with_denominator
 
 
@@ -91,7 +91,11 @@ def resume(
         grown = _grown(tokenizer, learn, bar)
     if grown.vocab_size < vocab_size:
         warn(exhausted(grown, options))
-    return grown if stages is None else grown.replace(notes={NOTE: tokenizer.notes[NOTE]})
+    return (
+        grown
+        if stages is None
+        else grown.replace(notes={SUPERWORDS_NOTE: tokenizer.notes[SUPERWORDS_NOTE]})
+    )
 
 
 def extend(
@@ -144,12 +148,7 @@ def extend(
         b' wor'
     """
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
-    if extra < 0:
-        raise ArgumentError(
-            f"extra is {extra}",
-            option="extra",
-            hint="pass at least 0, the maximum number of tokens",
-        )
+    check_whole("extra", extra)
     options = TrainSettings(ties=ties, min_count=min_count, max_token_bytes=max_token_bytes)
     how = CountOptions(splitting(tokenizer), reading, threads)
     groups = check_groups(source, how)
@@ -200,16 +199,6 @@ class Verdict:
         if self.best is None:
             return text + "no pair is left to merge"
         return text + f"{self.best[0]} with count {self.best[1]:,} comes first"
-
-
-def _verdict(merges: int, wrong: _core.UnmadeMerge | None) -> Verdict:
-    """The verdict on some merges, given the first wrong one."""
-    if wrong is None:
-        return Verdict(merges)
-    best = None
-    if wrong.best is not None and wrong.best_count is not None:
-        best = wrong.best, wrong.best_count
-    return Verdict(wrong.step, (wrong.pair, wrong.count), best)
 
 
 def verify_merges(
@@ -282,7 +271,10 @@ def verify_merges(
                 merges, stages.merges, superword_counts.core,
                 with_denominator(options, superword_counts), stages.limits, on_progress=report,
             )  # fmt: skip
-        verdict = _verdict(len(merges), wrong)
+        verdict = Verdict(len(merges))
+        if wrong is not None:
+            best = None if wrong.best is None else (wrong.best, wrong.best_count or 0)
+            verdict = Verdict(wrong.step, (wrong.pair, wrong.count), best)
         bar.update("verify", verdict.steps, verdict.steps, "merges")
     return verdict
 

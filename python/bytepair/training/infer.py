@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair import _core
+from bytepair._internal.checks import check_whole
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.source import Reading
-from bytepair.errors import ArgumentError, CorpusError
+from bytepair.errors import CorpusError
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.counting import CountOptions
 from bytepair.training.sources import Groups, check_groups, count_groups, splitting
@@ -124,9 +125,8 @@ def infer_mixture(
         >>> round(bytepair.infer_mixture(tok, texts).shares["en"], 1)
         0.8
     """
-    for name, value in (("merges", merges), ("rounds", rounds)):
-        if value < 1:
-            raise ArgumentError(f"{name} is {value}", hint="pass at least 1")
+    check_whole("merges", merges, least=1)
+    check_whole("rounds", rounds, least=1)
     from bytepair._internal.extras import scipy_optimize  # noqa: F401 - said before the work
 
     # Nothing is trained, so files are read as they are named.

@@ -60,16 +60,11 @@ class TrainOptions:
 
     def __post_init__(self) -> None:
         """Check the values before the corpus is read."""
-        for name, least, why in (
-            ("reserved", 0, ""), ("padded_to", 1, ""), ("min_count", 1, " (merge every pair)"),
-            ("max_token_bytes", 2, " (the shortest merged token)"),
-        ):  # fmt: skip
-            if name == "max_token_bytes" and self.max_token_bytes is None:
-                continue
-            value = check_whole(name, getattr(self, name), -MOST)
-            if value < least:
-                raise ArgumentError(f"{name} is {value}", hint=f"pass at least {least}{why}")
-            object.__setattr__(self, name, value)
+        limits = {"reserved": 0, "padded_to": 1, "min_count": 1, "max_token_bytes": 2}
+        for name, least in limits.items():
+            value = getattr(self, name)
+            if value is not None or name != "max_token_bytes":
+                object.__setattr__(self, name, check_whole(name, value, least))
         object.__setattr__(self, "initial_tokens", in_order("initial_tokens", self.initial_tokens))
 
 
@@ -118,17 +113,11 @@ class TrainSettings(TrainOptions):
         return 256 + len(self.special_tokens) + self.reserved
 
     def check_size(self) -> None:
-        """Check that the vocabulary has room for the 256 bytes and the special tokens.
-
-        Raises:
-            VocabularyError: if it is too small.
-        """
+        """Check that the vocabulary has room for the 256 bytes and the special tokens."""
         if self.vocab_size < self.smallest:
             raise VocabularyError(
-                (
-                    f"vocab_size {self.vocab_size} is too small for the 256 bytes and the "
-                    f"{self.smallest - 256} special tokens"
-                ),
+                f"vocab_size {self.vocab_size} is too small for the 256 bytes and the "
+                f"{self.smallest - 256} special tokens",
                 option="vocab_size",
                 hint=f"pass at least {self.smallest}",
             )

@@ -8,8 +8,7 @@ source is a group without a name. `check_groups` checks all of them before the w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from fractions import Fraction
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -30,27 +29,6 @@ Groups: TypeAlias = Mapping[str, Source | Counts]
 CheckedGroups: TypeAlias = dict[str, ResolvedSource | Counts]
 
 
-@dataclass(frozen=True)
-class Mixture:
-    """Train on groups of sources so that each has a given share of the bytes.
-
-    The result is exact and does not depend on the order of the groups: see `Counts.mixture`.
-
-    Attributes:
-        shares: the share of each group, by name, such as `{"english": 0.6, "code": 0.4}`; shares
-            are normalized.
-
-    Example:
-        >>> import bytepair
-        >>> groups = {"en": ["the cat and the hat"], "de": ["die Katze und der Hut"]}
-        >>> recipe = bytepair.Mixture({"en": 0.8, "de": 0.2})
-        >>> bytepair.train(groups, 270, recipe=recipe).vocab_size
-        270
-    """
-
-    shares: Mapping[str, float | Fraction]
-
-
 def pattern_of(
     source: Source | Counts | Groups, pattern: str | Sequence[str] | None
 ) -> str | tuple[str, ...]:
@@ -63,12 +41,7 @@ def pattern_of(
 
 
 def splitting(tokenizer: _core.Tokenizer) -> str | tuple[str, ...]:
-    """The pattern by which texts are counted for a tokenizer.
-
-    Raises:
-        PatternError: if the tokenizer normalizes texts, or splits them in another way than by a
-            pattern.
-    """
+    """The pattern by which texts are counted for a tokenizer."""
     rules = _core.text_rules(tokenizer)
     if rules.normalizer:
         raise PatternError(

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from bytepair import _core
-from bytepair._internal.checks import check_kind, refuse
+from bytepair._internal.checks import check_kind
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.files import Files
 from bytepair.corpus.source import Reading, Source, Texts, resolve
 from bytepair.errors import (
-    ArgumentError,
     BytepairWarning,
     CorpusError,
     CountsError,
@@ -25,20 +24,24 @@ from bytepair.tokenizer.vocabulary import padding
 from bytepair.training.counting import CountOptions
 from bytepair.training.counts import Counts, check_names
 from bytepair.training.options import Ties, TrainOptions, TrainSettings
-from bytepair.training.parity import Parity, ParityCounts, check_development
+from bytepair.training.recipes import (
+    SUPERWORDS_NOTE,
+    Mixture,
+    Parity,
+    ParityCounts,
+    Recipe,
+    Superwords,
+    check_development,
+    divided,
+)
 from bytepair.training.sources import (
     CheckedGroups,
     Groups,
-    Mixture,
     check_groups,
     count_groups,
     pattern_of,
     refuse_checkpoint,
 )
-from bytepair.training.superwords import NOTE, Superwords
-
-#: How to train on a source, or on groups of sources.
-Recipe: TypeAlias = Mixture | Parity | Superwords
 
 
 def train(
@@ -95,8 +98,7 @@ def train(
         PatternError: if the pattern is neither a name nor a valid regular expression; the message
             suggests a similar name, or shows the invalid place in the expression.
         VocabularyError: if `vocab_size` is too small, or an initial token is not a pretoken.
-        CorpusError: if the source cannot be read, or has no text to learn merges from, or a
-            limit is below 1.
+        CorpusError: if the source cannot be read, or has no text to learn merges from.
         CountsError: if counts have a different pattern than the given one, or options for reading
             text are given with counts.
         InUseError: as in `bytepair.count`.
@@ -117,7 +119,7 @@ def train(
     )  # fmt: skip
     how = CountOptions(pattern_of(source, pattern), reading, threads)
     check(settings, how.pattern)
-    mixture, parity, superwords = _recipes(recipe)
+    mixture, parity, superwords = divided(recipe)
     if superwords is not None:
         _check_read_twice(source, superwords, how)
         first = _first_settings(superwords, settings, how)
@@ -145,23 +147,6 @@ def train(
             tokenizer = _with_superwords(tokenizer, second, superwords, settings, how, bar)
         _report_end(tokenizer, settings, bar)
     return _finished(tokenizer, settings)
-
-
-def _recipes(
-    recipe: Recipe | Sequence[Recipe] | None,
-) -> tuple[Mixture | None, Parity | None, Superwords | None]:
-    """The parts of a recipe, which can be combined."""
-    parts = list(recipe) if isinstance(recipe, list | tuple) else [recipe] if recipe else []
-    for part in parts:
-        if not isinstance(part, Recipe):
-            raise refuse("recipe", part, "a Mixture, Parity or Superwords")
-    of_kind: dict[type, Any] = {type(part): part for part in parts}
-    if len(of_kind) < len(parts) or (Parity in of_kind and len(parts) > 1):
-        names = " and ".join(type(part).__name__ for part in parts)
-        raise ArgumentError(
-            f"the recipes {names} cannot be combined", option="recipe", hint="pass one of them"
-        )
-    return of_kind.get(Mixture), of_kind.get(Parity), of_kind.get(Superwords)
 
 
 def _counted(groups: CheckedGroups, how: CountOptions, mixture: Mixture | None, bar: Bar) -> Counts:
@@ -281,7 +266,7 @@ def _with_superwords(
         superwords=superwords.limits, threads=how.threads,
         on_progress=lambda done, _: bar.update("merge", before + done, whole, "merges"),
     )  # fmt: skip
-    return Tokenizer(model).replace(notes={NOTE: superwords.note(before, how.pattern)})
+    return Tokenizer(model).replace(notes={SUPERWORDS_NOTE: superwords.note(before, how.pattern)})
 
 
 # ---------------------------------------------------------------------------- what others need

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from bytepair import _core
 from bytepair._core import to_bytes
 from bytepair.errors import BytepairError
-from bytepair.properties.rules import strips
-from bytepair.properties.tokens import uncovered
+from bytepair.properties.tokens import strips, uncovered
 from bytepair.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:

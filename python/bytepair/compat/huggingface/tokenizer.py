@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from bytepair._internal.checks import check_many
 from bytepair.compat.conversions import to_huggingface
-from bytepair.compat.huggingface import batch
-from bytepair.compat.huggingface.encoding import Call, Settings, theirs
+from bytepair.compat.huggingface.encoding import Call, Settings, encode, theirs
 from bytepair.compat.huggingface.engine import COMPONENTS, Engine, engine_of, state_of
 from bytepair.errors import BytepairError
 from bytepair.tokenizer import Tokenizer as BytepairTokenizer
@@ -55,20 +54,17 @@ class Tokenizer:
             model: a `tokenizers.Tokenizer`, which must not be used elsewhere from then on; a
                 `bytepair.Tokenizer`; or a model, as for `tokenizers.Tokenizer`.
         """
-        from bytepair._internal.extras import tokenizers
-
         if isinstance(model, BytepairTokenizer):
             model = to_huggingface(model)
-        elif not isinstance(model, tokenizers.tokenizers.Tokenizer):
-            model = tokenizers.tokenizers.Tokenizer(model)
+        elif not isinstance(model, _class()):
+            model = _class()(model)
         self.name = "a tokenizers.Tokenizer"  # in the log
         self._lock = RLock()
         self._original: tokenizers.Tokenizer = model
         self._settings = _settings_of(model)
         self._engine: Engine | str | None = None
         self._equal: BytepairTokenizer | None = None  # makes the first engine without a conversion
-        self._handed_out: set[str] = set()  # components that others may change in place
-        self._refused: dict[str, Any] = {}  # their states when no engine could be made
+        self._states: dict[str, Any] = {}  # of components that others may change in place
         self._calls: dict[bool, Call | None] = {}  # with and without special tokens
 
     # ------------------------------------------------------------ files
@@ -76,32 +72,24 @@ class Tokenizer:
     @classmethod
     def from_str(cls, json: str) -> Self:
         """Read the text of a `tokenizer.json`."""
-        from bytepair._internal.extras import tokenizers
-
-        return cls(tokenizers.tokenizers.Tokenizer.from_str(json))
+        return cls(_class().from_str(json))
 
     @classmethod
     def from_buffer(cls, buffer: bytes) -> Self:
         """Read the bytes of a `tokenizer.json`."""
-        from bytepair._internal.extras import tokenizers
-
-        return cls(tokenizers.tokenizers.Tokenizer.from_buffer(buffer))
+        return cls(_class().from_buffer(buffer))
 
     @classmethod
     def from_file(cls, path: str) -> Self:
         """Read a `tokenizer.json`."""
-        from bytepair._internal.extras import tokenizers
-
-        return cls(tokenizers.tokenizers.Tokenizer.from_file(path))
+        return cls(_class().from_file(path))
 
     @classmethod
     def from_pretrained(
         cls, identifier: str, revision: str = "main", token: str | None = None
     ) -> Self:
         """Read the `tokenizer.json` of a repository of the hub."""
-        from bytepair._internal.extras import tokenizers
-
-        return cls(tokenizers.tokenizers.Tokenizer.from_pretrained(identifier, revision, token))
+        return cls(_class().from_pretrained(identifier, revision, token))
 
     def to_str(self, pretty: bool = False) -> str:
         """The text of a `tokenizer.json`."""
@@ -157,30 +145,25 @@ class Tokenizer:
 
     def _current(self) -> Engine | str:
         """The engine for the tokenizer as it is now, or the reason why there is none."""
-        if self._handed_out:
-            self._check_handed_out()
+        if self._states:
+            self._check_states()
         return self._engine or self._make_engine()
 
-    def _check_handed_out(self) -> None:
-        """Discard the engine if a component was changed in place since it was made."""
+    def _check_states(self) -> None:
+        """Discard the engine if a component was changed in place."""
         with self._lock:
-            engine = self._engine
-            if engine is None:
-                return
-            states = self._refused if isinstance(engine, str) else engine.states
-            for name in self._handed_out:
-                if state_of(self._original, name) != states[name]:
-                    self._forget("" if isinstance(engine, str) else name)
+            for name, state in self._states.items():
+                self._states[name] = state_of(self._original, name)
+                if self._states[name] != state:
+                    self._forget(name)
 
     def _make_engine(self) -> Engine | str:
         with self._lock:
             if self._engine is None:
                 with self._set((False, None, None)):
                     self._engine = engine_of(self._original, self._equal)
+                self._states = {name: state_of(self._original, name) for name in self._states}
                 if isinstance(self._engine, str):
-                    self._refused = {
-                        name: state_of(self._original, name) for name in self._handed_out
-                    }
                     logger.warning("%s runs on tokenizers: %s", self.name, self._engine)
                 else:
                     self._equal = self._engine.tokenizer
@@ -251,8 +234,8 @@ class Tokenizer:
 
     def _fast(self, inputs: Sequence[Any], special: bool) -> list[Any] | None:
         """The encodings by bytepair, or None if the original must compute them."""
-        if self._handed_out:
-            self._check_handed_out()
+        if self._states:
+            self._check_states()
         try:
             call = self._calls[special]
         except KeyError:
@@ -263,7 +246,7 @@ class Tokenizer:
             inputs = inputs.tolist()  # type: ignore[attr-defined]
         if not isinstance(inputs, list | tuple) or not inputs:
             return None
-        return batch.encode(call, inputs)
+        return encode(call, inputs)
 
     def _call(self, special: bool) -> Call | None:
         """The current settings of encoding; None if the original encodes."""
@@ -418,9 +401,8 @@ class Tokenizer:
     def _component(self, name: str) -> Any:
         """A component, which the caller may change in place."""
         with self._lock:
-            if name not in self._handed_out:
-                self._handed_out.add(name)
-                self._refused[name] = state_of(self._original, name)
+            if name not in self._states:
+                self._states[name] = state_of(self._original, name)
             return getattr(self._original, name)
 
     def _set_component(self, name: str, value: Any) -> None:
@@ -447,6 +429,12 @@ def _component(name: str) -> property:
 
 for _name in COMPONENTS:
     setattr(Tokenizer, _name, _component(_name))
+
+
+def _class() -> Any:
+    from bytepair._internal.extras import tokenizers
+
+    return tokenizers.tokenizers.Tokenizer
 
 
 def _restored(kind: type[Tokenizer], json: str, split: bool) -> Tokenizer:

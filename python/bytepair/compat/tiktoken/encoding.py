@@ -144,10 +144,9 @@ class Encoding:
     def encode_with_unstable(
         self, text: str, *, allowed_special: Allowed = _NONE, disallowed_special: Disallowed = "all"
     ) -> tuple[list[int], list[list[int]]]:
-        """Encode an incomplete text: the ids that stay, and the possible ids after them.
+        """Encode an incomplete text.
 
-        Returns:
-            The stable ids, and sequences of ids whose bytes begin with the rest of the text.
+        The result are the ids that stay, and sequences of ids whose bytes begin with the rest.
         """
         pieces = self._pieces(text, allowed_special, disallowed_special)
         last = pieces[-1] if pieces else 0
@@ -158,11 +157,7 @@ class Encoding:
         return stable, completions(self._tokenizer, self._sorted_tokens, rest)
 
     def encode_single_token(self, text_or_bytes: str | bytes) -> int:
-        """Find the id of one token, special or not.
-
-        Raises:
-            KeyError: if the token does not exist.
-        """
+        """The id of one token, special or not; a KeyError if it does not exist."""
         token = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
         if token in self._mergeable_ranks:
             return self._mergeable_ranks[token]
@@ -174,11 +169,7 @@ class Encoding:
     # ------------------------------------------------------------------------ decoding
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
-        """Decode ids into bytes.
-
-        Raises:
-            KeyError: if an id is unknown.
-        """
+        """Decode ids into bytes; a KeyError if one is unknown."""
         try:
             return self._tokenizer.decode_bytes(tokens)
         except UnknownIdError as error:
@@ -191,11 +182,7 @@ class Encoding:
         return self.decode_bytes(tokens).decode("utf-8", errors)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
-        """The bytes of one id.
-
-        Raises:
-            KeyError: if the id is unknown.
-        """
+        """The bytes of one id; a KeyError if it is unknown."""
         return self.decode_bytes([token])
 
     def decode_tokens_bytes(self, tokens: Iterable[int]) -> list[bytes]:
@@ -350,11 +337,7 @@ ENCODING_CONSTRUCTORS: dict[str, Callable[[], dict[str, Any]]] = {}
 
 
 def list_encoding_names() -> list[str]:
-    """The names of the encodings of tiktoken and of its plugins.
-
-    Raises:
-        ValueError: if two plugins have an encoding of the same name.
-    """
+    """The names of the encodings of tiktoken and of its plugins."""
     if not ENCODING_CONSTRUCTORS:
         import tiktoken_ext  # type: ignore[import-untyped, unused-ignore]
 
@@ -369,11 +352,7 @@ def list_encoding_names() -> list[str]:
 
 
 def get_encoding(encoding_name: Any) -> Encoding:
-    """The encoding of that name.
-
-    Raises:
-        ValueError: if there is none.
-    """
+    """The encoding of that name; a ValueError if there is none."""
     if not isinstance(encoding_name, str):
         kind = type(encoding_name).__name__
         raise ValueError(f"the name of an encoding is a str, not {kind}")  # noqa: TRY004 - as tiktoken

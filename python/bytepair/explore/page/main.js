@@ -43,7 +43,8 @@ async function meet() {
   cost.take(names);
   at("marks-label").hidden = Object.keys(names).length < 2;
   at("nothing").hidden = Object.keys(names).length > 0;
-  document.title = [...Object.values(names), "bytepair explore"].join(", ").replace(/, (bytepair explore)$/, " · $1");
+  const here = `bytepair ${document.querySelector("h1 small").textContent}`;
+  document.title = [Object.values(names).join(", "), here].filter(Boolean).join(" · ");
 }
 
 /** Others are shown, or there are others: draw all that depends on them. */

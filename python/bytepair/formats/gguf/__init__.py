@@ -12,7 +12,7 @@ from __future__ import annotations
 import mmap
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -30,7 +30,7 @@ from bytepair.formats.gpt2 import (
     read_pair,
     read_vocabulary,
 )
-from bytepair.formats.parts import GGUF_MAGIC, LoadOptions, Parts, Rules
+from bytepair.formats.parts import GGUF_MAGIC, LoadOptions, Parts
 from bytepair.formats.pieces import (
     BYTE,
     CONTROL,
@@ -39,8 +39,7 @@ from bytepair.formats.pieces import (
     UNUSED,
     USER_DEFINED,
 )
-from bytepair.properties.rules import form, ordinary
-from bytepair.properties.tokens import is_rule_of_ranks
+from bytepair.properties.tokens import form, is_rule_of_ranks, ordinary
 
 VERSIONS: Final = (2, 3)
 
@@ -152,7 +151,16 @@ def _parts_of_bytes(
     values: dict[str, Any], names: list[str], kinds: list[int], options: LoadOptions
 ) -> Parts:
     """The tokenizer of a file whose tokens are written in the characters of GPT-2."""
-    rules, ignore = _splitting(values, options)
+    name = values.get("tokenizer.ggml.pre", "default")
+    rule = llamacpp.rule(name) if isinstance(name, str) else None
+    if rule is None and options.pattern is None:
+        raise UnsupportedError(
+            "tokenizer.ggml.pre",
+            f"the split pattern {name!r} is not known exactly",
+            option="pattern",
+            hint="pass pattern= to choose one",
+        )
+    rules, ignore = rule or (options.pattern or "", False)
     ids, special = _ids(names, kinds)
     tokens = read_vocabulary(ids, "tokenizer.ggml.tokens", options)
     place = "tokenizer.ggml.merges"
@@ -210,22 +218,6 @@ def _list(values: dict[str, Any], key: str, kind: type) -> list[Any]:
     return [typed(value, kind, f"{key}[{number}]") for number, value in enumerate(items)]
 
 
-def _splitting(values: dict[str, Any], options: LoadOptions) -> tuple[Rules, bool]:
-    """The rules, and whether a pretoken that is a token is not merged."""
-    name = values.get("tokenizer.ggml.pre", "default")
-    rule = llamacpp.rule(name) if isinstance(name, str) else None
-    if rule:
-        return rule
-    if options.pattern is None:
-        raise UnsupportedError(
-            "tokenizer.ggml.pre",
-            f"the split pattern {name!r} is not known exactly",
-            option="pattern",
-            hint="pass pattern= to choose one",
-        )
-    return options.pattern, False
-
-
 def _ids(names: list[str], kinds: list[int]) -> tuple[dict[str, int], dict[str, int]]:
     """Ordinary tokens as characters, and special tokens, each with its id."""
     ids: dict[str, int] = {}
@@ -274,57 +266,35 @@ def _added(tokenizer: _core.Tokenizer) -> dict[int, tuple[str, int]]:
 
 def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
     """A file without tensors; llama.cpp rejects files in which two ids have the same text."""
-    is_pieces = tokenizer.merge_rule == "characters"
-    values: dict[str, gguf_metadata.Value] = {
-        "general.architecture": "llama",
-        **(_keys_of_pieces(tokenizer) if is_pieces else _keys_of_bytes(tokenizer)),
-        **gguf_metadata.keys(tokenizer),
-    }
-    header = struct.pack("<4sIQQ", GGUF_MAGIC, 3, 0, len(values))
-    return {path: header + b"".join(_text(key) + _typed(values[key]) for key in values)}
-
-
-def _keys_of_bytes(tokenizer: _core.Tokenizer) -> dict[str, gguf_metadata.Value]:
-    """The keys of a byte-level tokenizer."""
-    entries = {i: (to_characters(t), NORMAL) for t, i in tokenizer.mergeable_ranks().items()}
-    entries |= _added(tokenizer)
+    rules, is_pieces = _core.text_rules(tokenizer), tokenizer.merge_rule == "characters"
+    entries = gguf_pieces.entries(tokenizer) if is_pieces else {
+        id: (to_characters(token), 0.0, NORMAL) for token, id in tokenizer.mergeable_ranks().items()
+    } | {id: (name, 0.0, kind) for id, (name, kind) in _added(tokenizer).items()}  # fmt: skip
     ids = range(tokenizer.vocab_size)
-    names, kinds = zip(*(entries.get(id, (_hole(id), UNUSED)) for id in ids), strict=True)
-    return {
-        "tokenizer.ggml.model": "gpt2",
-        "tokenizer.ggml.pre": llamacpp.nearest(tokenizer),
-        "tokenizer.ggml.tokens": _distinct(names),
-        "tokenizer.ggml.token_type": kinds,
-        "tokenizer.ggml.merges": merge_lines(tokenizer),
-        "tokenizer.ggml.add_space_prefix": False,
-        _RULE_KEY: tokenizer.merge_rule,
-    }
-
-
-def _keys_of_pieces(tokenizer: _core.Tokenizer) -> dict[str, gguf_metadata.Value]:
-    """The keys of a tokenizer with byte fallback."""
-    entries, ids = gguf_pieces.entries(tokenizer), range(tokenizer.vocab_size)
     names, scores, kinds = zip(
         *(entries.get(id, (_hole(id), 0.0, UNUSED)) for id in ids), strict=True
     )
-    rules = _core.text_rules(tokenizer)
-    return {
-        "tokenizer.ggml.model": gguf_pieces.NAME,
-        "tokenizer.ggml.pre": "default",
-        "tokenizer.ggml.tokens": _distinct(names),
-        "tokenizer.ggml.token_type": kinds,
-        "tokenizer.ggml.scores": scores,
-        "tokenizer.ggml.add_space_prefix": form(rules) != "spaces",
-        _USERS_KEY: rules.user_defined,
-    }
-
-
-def _distinct(names: Sequence[str]) -> Sequence[str]:
-    """The texts of all ids; an unused id has an unused name."""
-    if len(set(names)) < len(names):
-        ((twin, _),) = Counter(names).most_common(1)
+    ((twin, times),) = Counter(names).most_common(1)
+    if times > 1:
         raise LossError("gguf", [f"two ids with the same text {twin!r}"])
-    return names
+    values: dict[str, gguf_metadata.Value] = {
+        "general.architecture": "llama",
+        "tokenizer.ggml.model": gguf_pieces.NAME if is_pieces else "gpt2",
+        "tokenizer.ggml.pre": "default" if is_pieces else llamacpp.nearest(tokenizer),
+        "tokenizer.ggml.tokens": names,
+        "tokenizer.ggml.token_type": kinds,
+    }
+    if is_pieces:
+        values["tokenizer.ggml.scores"] = scores
+        values["tokenizer.ggml.add_space_prefix"] = form(rules) != "spaces"
+        values[_USERS_KEY] = rules.user_defined
+    else:
+        values["tokenizer.ggml.merges"] = merge_lines(tokenizer)
+        values["tokenizer.ggml.add_space_prefix"] = False
+        values[_RULE_KEY] = tokenizer.merge_rule
+    values |= gguf_metadata.keys(tokenizer)
+    header = struct.pack("<4sIQQ", GGUF_MAGIC, 3, 0, len(values))
+    return {path: header + b"".join(_text(key) + _typed(values[key]) for key in values)}
 
 
 def _typed(value: gguf_metadata.Value) -> bytes:

@@ -21,8 +21,7 @@ from typing import Any, Final, TypeAlias
 from bytepair import _core
 from bytepair.errors import BytepairError
 from bytepair.formats.pieces import CONTROL, NORMAL, USER_DEFINED
-from bytepair.properties.rules import splitter
-from bytepair.properties.tokens import unmade
+from bytepair.properties.tokens import splitter, unmade
 
 _GPT2: Final = _core.PATTERNS["gpt2"]
 _LLAMA3: Final = _core.PATTERNS["llama3"]
@@ -412,19 +411,17 @@ def described(split: SplitText, other: SplitText) -> str:
             here, there = (" ".join(map(repr, one(text))) for one in (split, other))
             example = f"{text!r} becomes {there}, not {here}"
             descriptions[frozenset(kinds)] = f"{' next to '.join(kinds)} ({example})"
-    more = len(descriptions) - _MOST
-    lines = [
-        *list(descriptions.values())[:_MOST],
-        *([f"and {more} more kinds"] if more > 0 else []),
-    ]
+    lines = list(descriptions.values())
+    if len(lines) > _MOST:
+        lines[_MOST:] = [f"and {len(lines) - _MOST} more kinds"]
     return ", ".join(lines) or "no difference on short texts"
 
 
 def differing(split: SplitText, other: SplitText, symbols: Iterable[str]) -> Iterator[_Parts]:
     """The texts of some symbols, shortest first, that are split differently."""
-    return (
-        parts for parts in _texts(list(symbols)) if split("".join(parts)) != other("".join(parts))
-    )
+    for parts in _texts(list(symbols)):
+        if split("".join(parts)) != other("".join(parts)):
+            yield parts
 
 
 def _texts(symbols: list[str]) -> Iterator[_Parts]:

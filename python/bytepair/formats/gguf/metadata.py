@@ -37,16 +37,7 @@ Value: TypeAlias = int | bool | str | Sequence[int] | Sequence[float] | Sequence
 
 
 def read(values: Mapping[str, Any], names: Sequence[str], special: Mapping[str, int]) -> Metadata:
-    """The metadata of a file.
-
-    Args:
-        values: the keys and values of the header.
-        names: the texts of all ids.
-        special: the special tokens and their ids.
-
-    Raises:
-        FormatError: if a value has another type.
-    """
+    """The metadata of a file, whose ids have these names."""
     stops = typed(values.get(_STOPS) or [], list, _STOPS)
     ids = [typed(id, int, _STOPS) for id in stops]
     template, others = _templates(values)
@@ -115,7 +106,7 @@ def keys(tokenizer: _core.Tokenizer) -> dict[str, Value]:
     values: dict[str, Value] = {ROLES_KEY: " ".join(dict.fromkeys(true))}
     values |= {entry.gguf: ids[entry.note] for entry in TOKENS if entry.gguf and entry.note in ids}
     values |= _flag_keys(tokenizer)
-    if metadata.stated_stops(tokenizer):
+    if metadata.of(tokenizer).stops:
         values[_STOPS] = metadata.stops(tokenizer)
     template = roles.chat_template(tokenizer)
     if template or tokenizer.notes.get(roles.TEMPLATE) == "":

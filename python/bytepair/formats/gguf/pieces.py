@@ -37,7 +37,7 @@ from bytepair.formats.pieces import (
     USER_DEFINED,
     ScoredPiece,
 )
-from bytepair.properties.rules import form, ordinary
+from bytepair.properties.tokens import form, ordinary
 
 #: The name in `tokenizer.ggml.model`.
 NAME: Final = "llama"

@@ -26,7 +26,7 @@ from bytepair.formats.huggingface import added, companions
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties import post_processor
 from bytepair.properties.entries import CONFIG, GENERATION, Metadata
-from bytepair.properties.rules import flags, form
+from bytepair.properties.tokens import flags, form
 
 if TYPE_CHECKING:
     import tokenizers
@@ -39,12 +39,7 @@ FILE: Final = "tokenizer.json"
 
 
 def read(path: Path, options: LoadOptions) -> Parts:
-    """Read a `tokenizer.json`, or a folder with one and the files that `transformers` wrote.
-
-    Raises:
-        FormatError: if a file is invalid.
-        UnsupportedError: if it uses a feature that cannot be reproduced exactly.
-    """
+    """Read a `tokenizer.json`, or a folder with one and the files that `transformers` wrote."""
     folder = path if path.is_dir() else path.parent
     file = path / FILE if path.is_dir() else path
     data = read_file(file)
@@ -81,23 +76,13 @@ def _warn_of_rebuilding(folder: Path, config: Mapping[str, Any], parts: Parts) -
 
 
 def _with_implied(parts: Parts) -> Parts:
-    """The values with the flags and roles that the post-processor implies."""
     stated = post_processor.with_implied(Metadata.of(parts.notes), parts.special_tokens)
     parts.notes.update(stated.to_notes())
     return parts
 
 
 def parse(data: bytes, options: LoadOptions) -> Parts:
-    """The values in the bytes of a `tokenizer.json`.
-
-    Args:
-        data: the bytes.
-        options: the options passed by the caller.
-
-    Raises:
-        FormatError: if the file breaks a rule, or its values contradict each other.
-        UnsupportedError: if it uses a feature that cannot be reproduced exactly.
-    """
+    """The values in the bytes of a `tokenizer.json`."""
     try:
         model = _core.Model.from_tokenizer_json(data, options.lossy)
     except (VocabularyError, PatternError) as error:

@@ -54,14 +54,7 @@ def _as_written(tokens: Iterable[_core.AddedToken], notes: Mapping[str, str]) ->
 def completed(data: bytes, files: Mapping[str, Any], *, lossy: bool) -> bytes:
     """A `tokenizer.json` with the tokens that `transformers` adds because of the files beside it.
 
-    Args:
-        data: the `tokenizer.json`, whose form has been checked.
-        files: the objects in the files beside it, by their names.
-        lossy: whether the ids that the files state may be wrong.
-
-    Raises:
-        FormatError: if a file is invalid.
-        UnsupportedError: if a token would get another id than a file states.
+    A token that would get another id than a file states is an error, unless `lossy` is true.
     """
     document = parse_json(data, "tokenizer.json")
     vocabulary = document["model"]["vocab"]
@@ -99,22 +92,23 @@ def is_complete(parts: Parts, files: Mapping[str, Any]) -> bool:
 def _to_add(files: Mapping[str, Any], known: list[Token]) -> Iterator[tuple[str, Token]]:
     """The tokens in the order in which they are added, with their places; some state their id.
 
-    Args:
-        files: the objects in the files beside a `tokenizer.json`.
-        known: the added tokens of the `tokenizer.json`.
+    `known` are the added tokens of the `tokenizer.json`.
     """
     with_ids, fields = files[CONFIG].get("added_tokens_decoder"), role_fields(files)
-    roles = [token for _, token in _of_roles(fields)]
-    special = {token["content"] for token in roles}
+    by_role, extra = list(_of_roles(fields)), list(_extra(fields))
+    special = {token["content"] for _, token in by_role}
     if with_ids is None:  # as early versions of `transformers` wrote folders
-        extra = special | {token["content"] for _, token in _extra(fields)}
-        of_ids = [*_of_legacy_file(files[LEGACY], extra), *_named_later(known, special)]
+        names = special | {token["content"] for _, token in extra}
+        of_ids = [*_of_legacy_file(files[LEGACY], names)]
+        for token in known:  # they are special if another file gives them a role
+            is_special = token["special"] or token["content"] in special
+            of_ids.append(("tokenizer.json: added_tokens", {**token, "special": is_special}))
     else:
         of_ids = [*_of_decoder(typed(with_ids, dict, _DECODER), special)]
     by_id = {token["id"]: (place, token) for place, token in of_ids if token["content"]}
     yield from (by_id[id] for id in sorted(by_id))
-    yield from _of_roles(fields)
-    yield from _extra(fields)
+    yield from by_role
+    yield from extra
 
 
 _DECODER: Final = f"{CONFIG}: added_tokens_decoder"
@@ -149,13 +143,6 @@ def _of_legacy_file(ids: Mapping[str, Any], special: set[str]) -> Iterator[tuple
         place = f"{LEGACY}: {name!r}"
         token = _token(name, {}, place, special=name in special)
         yield place, token | {"id": id_of(id, place)}
-
-
-def _named_later(known: list[Token], special: set[str]) -> Iterator[tuple[str, Token]]:
-    """The tokens of `tokenizer.json`, which are special if another file gives them a role."""
-    for token in known:
-        is_special = token["special"] or token["content"] in special
-        yield "tokenizer.json: added_tokens", {**token, "special": is_special}
 
 
 def _of_roles(fields: Mapping[str, Any]) -> Iterator[tuple[str, Token]]:

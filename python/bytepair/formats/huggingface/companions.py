@@ -13,17 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, NotAFolderError
-from bytepair.files.safe import (
-    id_of,
-    parse_json,
-    read_file,
-    to_json,
-    typed,
-)
+from bytepair.files.safe import id_of, parse_json, read_file, to_json, typed
 from bytepair.formats.huggingface import added
 from bytepair.properties import metadata, roles
 from bytepair.properties.entries import (
@@ -58,31 +52,28 @@ def objects(folder: Path) -> dict[str, dict[str, Any]]:
 def read(
     folder: Path, stated: Metadata, special: Mapping[str, int], files: Mapping[str, dict[str, Any]]
 ) -> Metadata:
-    """The metadata of a folder; missing files are ignored.
+    """The metadata of a folder: what its `tokenizer.json` stated, and the files that name tokens.
 
-    Args:
-        folder: the folder.
-        stated: what its `tokenizer.json` states.
-        special: the special tokens and their ids.
-        files: the objects in the files that name tokens.
+    Missing files are ignored.
     """
     config, fields = files[CONFIG], added.role_fields(files)
     tokens = role_tokens(fields, CONFIG, special)
     stops, generation = _generation(_object(folder, GENERATION), tokens, special)
-    if stops and END_OF_TEXT not in fields:
-        tokens = _end_of_text(stops, tokens, special) | tokens
+    has_end = "eos_token" in tokens or "eos" in roles.usual(special) or END_OF_TEXT in fields
+    if stops and isinstance(stops[0], str) and not has_end:
+        tokens = {"eos_token": stops[0]} | tokens
     flags = {
         entry.note: typed(config[entry.note], bool, f"{CONFIG}: {entry.note}")
         for entry in FLAGS
         if config.get(entry.note) is not None
     }
-    in_config = templates(config.get("chat_template", _MISSING), f"{CONFIG}: chat_template")
-    template, others = _template_files(folder) or in_config
+    by_name = _template_files(folder)  # they replace all those of the configuration
+    if not by_name and "chat_template" in config:
+        by_name = _templates_of(config["chat_template"], f"{CONFIG}: chat_template")
     rest = {name: value for name, value in config.items() if not _is_entry(name, value)}
-    return stated._replace(
-        tokens=tokens, flags=flags, template=template, templates=others, stops=stops,
-        config=rest, generation=generation,
-    )  # fmt: skip
+    return _with_templates(stated, by_name)._replace(
+        tokens=tokens, flags=flags, stops=stops, config=rest, generation=generation
+    )
 
 
 def _is_entry(field: str, value: Any) -> bool:
@@ -96,11 +87,11 @@ def of_object(value: Any, stated: Metadata, special: Mapping[str, int]) -> Metad
     fields = (*(entry.note for entry in TOKENS), END_OF_TEXT)
     names = {field: getattr(value, field, None) for field in fields}
     names = {field: name for field, name in names.items() if name is not None}
+    tokens = role_tokens(names, type(value).__name__, special)
     template = getattr(value, "chat_template", None)
     has_one = isinstance(template, str | dict)
-    one, others = templates(template if has_one else _MISSING, "chat_template")
-    tokens = role_tokens(names, type(value).__name__, special)
-    return stated._replace(tokens=tokens, template=one, templates=others)
+    by_name = _templates_of(template, "chat_template") if has_one else None
+    return _with_templates(stated, by_name)._replace(tokens=tokens)
 
 
 def _object(folder: Path, name: str) -> dict[str, Any]:
@@ -128,32 +119,26 @@ def role_tokens(config: Mapping[str, Any], file: str, special: Mapping[str, int]
     return tokens
 
 
-_MISSING: Final = object()
+def _with_templates(stated: Metadata, by_name: Mapping[str, str] | None) -> Metadata:
+    """The metadata with these chat templates; None where nothing is said of them."""
+    others = dict(by_name or {})
+    default = others.pop(roles.DEFAULT, "")
+    return stated._replace(template=None if by_name is None else default, templates=others)
 
 
-#: The default chat template, None if none is stated, and the others by name.
-_Templates: TypeAlias = tuple[str | None, dict[str, str]]
-
-
-def templates(field: Any, place: str) -> _Templates:
-    """A chat template, or several by name: an object, or a list of pairs."""
-    if field is _MISSING:
-        return None, {}
-    if field is None:
-        return "", {}
+def _templates_of(field: Any, place: str) -> dict[str, str]:
+    """The chat templates of a field by name: a text, an object, a list of pairs, or null."""
     if isinstance(field, str):
-        return typed(field, str, place), {}
-    if isinstance(field, list):
-        field = _named(field, place)
-    by_name = {
+        field = {roles.DEFAULT: field}
+    elif isinstance(field, list):
+        field = _of_pairs(field, place)
+    return {
         typed(name, str, place): typed(template, str, f"{place}[{name!r}]")
-        for name, template in typed(field, dict, place).items()
+        for name, template in ({} if field is None else typed(field, dict, place)).items()
     }
-    return by_name.pop(roles.DEFAULT, ""), by_name
 
 
-def _named(entries: list[Any], place: str) -> dict[str, Any]:
-    """The templates of a list by their names."""
+def _of_pairs(entries: list[Any], place: str) -> dict[str, Any]:
     templates: dict[str, Any] = {}
     for number, entry in enumerate(entries):
         each = f"{place}[{number}]"
@@ -165,23 +150,23 @@ def _named(entries: list[Any], place: str) -> dict[str, Any]:
     return templates
 
 
-def _template_files(folder: Path) -> _Templates | None:
-    """The templates in files, which replace all those of the configuration."""
-    files = {roles.DEFAULT: folder / TEMPLATE} if (folder / TEMPLATE).is_file() else {}
-    files |= {path.stem: path for path in _additional(folder)}
+def _template_files(folder: Path) -> dict[str, str] | None:
+    """The templates in files, by name; None if there are none."""
     by_name = {}
-    for name, path in files.items():
+    for path in _paths_of_templates(folder):
+        name = roles.DEFAULT if path == folder / TEMPLATE else path.stem
         try:
             by_name[name] = read_file(path).decode()
         except UnicodeDecodeError as error:
             place = path.relative_to(folder).as_posix()
             raise FormatError(f"{place}, byte {error.start}", "it is not UTF-8") from None
-    return templates(by_name, TEMPLATES) if by_name else None
+    return by_name or None
 
 
-def _additional(folder: Path) -> list[Path]:
-    """The files of the templates other than the default one."""
-    return sorted(path for path in (folder / TEMPLATES).glob("*.jinja") if path.is_file())
+def _paths_of_templates(folder: Path) -> list[Path]:
+    """The files of the chat templates, the default one first."""
+    paths = [folder / TEMPLATE, *sorted((folder / TEMPLATES).glob("*.jinja"))]
+    return [path for path in paths if path.is_file()]
 
 
 def _generation(
@@ -193,39 +178,23 @@ def _generation(
     their names.
     """
     names = {id: name for name, id in special.items()}
-    ids = _ids(fields.get("eos_token_id"), f"{GENERATION}: eos_token_id")
+    stated, place = fields.get("eos_token_id"), f"{GENERATION}: eos_token_id"
+    ids = stated if isinstance(stated, list) else [] if stated is None else [stated]
+    stops = metadata.named(dict.fromkeys(id_of(id, place) for id in ids), special)
     by_note = {roles.NOTES[role]: name for role, name in roles.usual(special).items()} | dict(
         tokens
     )
     ends = [by_note.get(note) for note in ("eot_token", "eos_token")]
-    stops = metadata.named(ids, special)
     if stops == list(dict.fromkeys(filter(None, ends))):
         stops = []
     rest = {
-        field: names.get(value, value) if _is_id(field, value) else value
+        field: names.get(value, value)
+        if field.endswith("_token_id") and type(value) is int
+        else value
         for field, value in fields.items()
         if field != "eos_token_id"
     }
     return stops, rest
-
-
-def _is_id(field: str, value: Any) -> bool:
-    return field.endswith("_token_id") and type(value) is int
-
-
-def _end_of_text(
-    stops: list[str | int], tokens: Mapping[str, str], special: Mapping[str, int]
-) -> dict[str, str]:
-    """The role eos of the first token at which generation stops, if no token has it otherwise."""
-    first = stops[0]
-    is_known = "eos_token" in tokens or "eos" in roles.usual(special)
-    return {} if is_known or not isinstance(first, str) else {"eos_token": first}
-
-
-def _ids(value: Any, place: str) -> list[int]:
-    """An id, or a list of ids."""
-    values = value if isinstance(value, list) else [] if value is None else [value]
-    return list(dict.fromkeys(id_of(id, place) for id in values))
 
 
 # ---------------------------------------------------------------------------- writing
@@ -240,7 +209,8 @@ def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     with_role = set(_role_fields(tokenizer).values())
     template: dict[str, Any] = {}
     if not _fit_files(tokenizer):
-        template = {"chat_template": _template_list(tokenizer)}
+        pairs = roles.chat_templates(tokenizer).items()  # as older versions wrote them
+        template = {"chat_template": [{"name": name, "template": text} for name, text in pairs]}
     elif tokenizer.notes.get(roles.TEMPLATE) == "":
         template = {"chat_template": None}
     return {
@@ -273,17 +243,9 @@ def _fit_files(tokenizer: _core.Tokenizer) -> bool:
     return len(folded) == len(names) and all(map(_FILE_NAME.fullmatch, names))
 
 
-def _template_list(tokenizer: _core.Tokenizer) -> list[dict[str, str]]:
-    """The chat templates, as older versions of `transformers` write them."""
-    templates = roles.chat_templates(tokenizer)
-    return [{"name": name, "template": template} for name, template in templates.items()]
-
-
 def _templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
     """The files of the chat templates, by their paths in the folder."""
-    if not _fit_files(tokenizer):
-        return {}
-    templates = roles.chat_templates(tokenizer)
+    templates = roles.chat_templates(tokenizer) if _fit_files(tokenizer) else {}
     return {
         TEMPLATE if name == roles.DEFAULT else f"{TEMPLATES}/{name}.jinja": template
         for name, template in templates.items()
@@ -294,7 +256,7 @@ def generation(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     """The fields of a `generation_config.json`: where generation stops, and what a file had."""
     rest = metadata.of(tokenizer).generation
     fields = {name: _written_id(tokenizer, name, value) for name, value in rest.items()}
-    if not metadata.stated_stops(tokenizer):
+    if not metadata.of(tokenizer).stops:
         names = metadata.tokens(tokenizer)
         roles_of_ids = {f"{note}_id": names.get(note) for note in ("bos_token", "pad_token")}
         fields = {
@@ -334,5 +296,4 @@ def files(tokenizer: _core.Tokenizer, folder: Path) -> dict[Path, bytes]:
 def stale(tokenizer: _core.Tokenizer, folder: Path) -> list[Path]:
     """The chat templates in a folder that would be read as those of the tokenizer, and are not."""
     current = {folder / name for name in _templates(tokenizer)}
-    files = [path for path in [folder / TEMPLATE] if path.is_file()] + _additional(folder)
-    return [path for path in files if path not in current]
+    return [path for path in _paths_of_templates(folder) if path not in current]
