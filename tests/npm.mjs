@@ -77,14 +77,14 @@ const rendered = tokenizer.render(segments);
 equal([Array.from(rendered.ids), Array.from(rendered.mask)], [chatIds, mask]);
 equal(tokenizer.render([]).ids.length, 0);
 for (const [value, reason] of [
-  ["a", /^segments must be/],
-  [["a"], /^segments\[0\] must be an object with either text or token/],
+  ["a", /segments must be/],
+  [["a"], /segments\[0\] must be an object with either text or token/],
   [[{ text: "a", token: 1 }], /either text or token/],
-  [[{ text: 5 }], /^segments\[0\].text must be a string/],
-  [[{ token: 1.5 }], /^segments\[0\].token must be/],
+  [[{ text: 5 }], /segments\[0\].text must be a string/],
+  [[{ token: 1.5 }], /segments\[0\].token must be/],
   [[{ token: 1 << 30 }], /is not in the vocabulary/],
   [[{ token: "<none>" }], /<none>/],
-  [[{ text: "a", trained: 1 }], /^trained must be/],
+  [[{ text: "a", trained: 1 }], /trained must be/],
 ]) throws(() => tokenizer.render(value), reason);
 
 // A stop string ends a stream, across tokens.
