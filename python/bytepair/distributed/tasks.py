@@ -218,7 +218,10 @@ class TaskFolder:
             return f"{MARK} is damaged: {error}"
 
     def clear(self) -> None:
-        """Remove the files of the tasks and their folders, unless they are those of another job."""
+        """Remove the files of the tasks and their folders, unless they are those of another job.
+
+        All is done then, so it is a warning if they belong to another user and cannot be removed.
+        """
         check_own_folder(self.root)
         path = self.root / manifest.JOB
         if not path.exists():
@@ -226,9 +229,12 @@ class TaskFolder:
         if state.differing(manifest.read_job(path, self.root), self.job, self.root.parent):
             return
         state.check_contents(self.root, ROOT_NAMES)
-        for folder in self._folders():
-            state.remove_folder(folder, self._task_names)
-        state.remove_folder(self.root, re.escape(manifest.JOB))
+        try:
+            for folder in self._folders():
+                state.remove_folder(folder, self._task_names)
+            state.remove_folder(self.root, re.escape(manifest.JOB))
+        except PermissionError as error:
+            warn(f"the result is whole, but {self.root} cannot be removed: {error.strerror}")
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,19 @@ def _check_status(path: Path, status: os.stat_result) -> None:
     raise NotAFileError(f"{str(path)!r} is {kind}, so it is not written to", hint="remove it")
 
 
+def check_inside(folder: Path, path: Path) -> None:
+    """Check that no folder between a folder and a path in it is a link, which may lead elsewhere.
+
+    Raises:
+        NotAFolderError: if one is.
+    """
+    for name in path.relative_to(folder).parents:
+        if name.name and (folder / name).is_symlink():
+            raise NotAFolderError(
+                f"{str(folder / name)!r} is a link, so nothing is written there", hint="remove it"
+            )
+
+
 def open_own(path: Path) -> BufferedRandom:
     """Open a file that this job may have begun, for reading and writing; create it if it is new."""
     check_alone(path)
@@ -99,7 +112,8 @@ def remove_own(path: Path) -> None:
 def write_whole(path: Path, data: bytes | memoryview, *, overwrite: bool = True) -> None:
     """Write a file atomically: create a temporary one beside it, sync, rename, sync the folder.
 
-    A file that is replaced keeps its permissions. An error names the file.
+    A file that is replaced keeps its permissions, but not the one to act as its owner (setuid):
+    somebody else may have made it. An error names the file.
     """
     check_output(path, overwrite=overwrite)
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
@@ -109,8 +123,8 @@ def write_whole(path: Path, data: bytes | memoryview, *, overwrite: bool = True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         try:
             with os.fdopen(os.open(new, flags, 0o666, dir_fd=folder), "wb") as file:
-                with suppress(FileNotFoundError):
-                    os.chmod(new, stat.S_IMODE(path.stat().st_mode), dir_fd=folder)
+                if folder is not None and path.exists():
+                    os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
                 file.write(data)
                 file.flush()
                 system.sync(file.fileno())
@@ -246,6 +260,8 @@ def write_files(path: Path, files: Mapping[Path, bytes], *, removed: Sequence[Pa
     All are checked before the first is written.
     """
     for file in (*files, *removed):
+        if file != path:
+            check_inside(path, file)
         check_alone(file)
     for file, data in files.items():
         if file != path:
