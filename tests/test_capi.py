@@ -237,7 +237,7 @@ def test_a_chat_is_cut_to_its_context_and_ends_at_a_stop_string(
     compiled: Compile, trained: bytepair.Tokenizer, tmp_path: Path
 ) -> None:
     path, chat = trained.save(tmp_path), compiled(EXAMPLES / "chat.c")
-    words = [chat, path, "many words " * 40, "an <|user_end|> answer", "Say 😀!"]
+    words: list[str | Path] = [chat, path, "many words " * 40, "an <|user_end|> answer", "Say 😀!"]
     done = subprocess.run(words, capture_output=True, check=True)
     assert done.stdout.decode() == "Say 😀!"
     names = ("<|user_start|>", "control"), ("<|user_end|>", "control")
