@@ -90,8 +90,8 @@ test-features: ## the doc examples of the crate without its features, and the li
 	cargo test --locked --quiet -p bytepair --no-default-features --doc
 	cargo check --locked --quiet -p bytepair-capi
 
-test-quick: setup ## the tests of the Python package without the slow ones
-	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
+test-quick: setup ## the tests of the Python package without the slow ones, with a tenth of the random examples
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" --hypothesis-profile quick
 
 test-python: setup ## the tests of the Python package, with the examples of its documentation
 	$(BIN)/python -m pytest $(PARALLEL)

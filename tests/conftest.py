@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import tiktoken
 
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=200)
+settings.register_profile("quick", settings.get_profile("default"), max_examples=20)
 settings.load_profile("default")
 
 #: The rank files and the name of the pattern of each.

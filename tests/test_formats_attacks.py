@@ -45,6 +45,7 @@ def victims(tmp_path: Path, format: str) -> list[tuple[Path, Path, bytes]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", FORMATS)
 def test_cut_off_anywhere(format: str, tmp_path: Path) -> None:
     for path, file, data in victims(tmp_path, format):
@@ -58,6 +59,7 @@ def test_cut_off_anywhere(format: str, tmp_path: Path) -> None:
     assert attempt(path, format) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", FORMATS)
 def test_bits_flipped(format: str, tmp_path: Path) -> None:
     rng = random.Random(0)
@@ -71,6 +73,7 @@ def test_bits_flipped(format: str, tmp_path: Path) -> None:
         file.write_bytes(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", FORMATS)
 def test_pieces_doubled_and_removed(format: str, tmp_path: Path) -> None:
     rng = random.Random(1)
@@ -83,6 +86,7 @@ def test_pieces_doubled_and_removed(format: str, tmp_path: Path) -> None:
         file.write_bytes(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["llama2c", "qwen3", "gguf"])
 def test_numbers_that_are_huge(format: str, tmp_path: Path) -> None:
     for path, file, data in victims(tmp_path, format):
@@ -244,6 +248,7 @@ def replaced(node: Any, strange: Any) -> list[Any]:
     return copies
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strange", STRANGE, ids=lambda value: json.dumps(value))
 def test_any_part_of_a_json_file_replaced(strange: Any, tmp_path: Path) -> None:
     small_enough = json_of(TOK)

@@ -188,31 +188,24 @@ class RenderedBatch:
         """
         from bytepair._internal.extras import pyarrow as pa
 
-        columns: dict[str, NDArray[Any] | None] = {
-            "input_ids": self.input_ids,
-            "loss_mask": self.loss_mask,
-            "labels": self.labels,
-            "conversations": self.conversations,
-            "position_ids": self.position_ids,
-        }
-        present = {name: values for name, values in columns.items() if values is not None}
-        lists = {name: self._lists(values) for name, values in present.items()}
+        columns = {}
+        for name in ("input_ids", "loss_mask", "labels", "conversations", "position_ids"):
+            values = getattr(self, name)
+            if values is not None and self.offsets is None:
+                flat = pa.array(values.ravel())
+                columns[name] = pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+            elif values is not None:
+                starts = pa.array(self.offsets)
+                columns[name] = pa.LargeListArray.from_arrays(starts, pa.array(values))
         if self.lengths is not None:
-            lists["lengths"] = pa.array(self.lengths, pa.list_(pa.int32()))
+            columns["lengths"] = pa.array(self.lengths, pa.list_(pa.int32()))
         if self.good is not None:
-            lists["label"] = pa.array(self.good)
-        return pa.table(lists)
+            columns["label"] = pa.array(self.good)
+        return pa.table(columns)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the table of `to_arrow` to a new parquet file, or replace one; return its path."""
         return saved(self.to_arrow(), path, overwrite=overwrite)
-
-    def _lists(self, values: NDArray[Any]) -> pa.Array:
-        from bytepair._internal.extras import pyarrow as pa
-
-        if self.offsets is None:
-            return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
-        return pa.LargeListArray.from_arrays(pa.array(self.offsets), pa.array(values))
 
 
 def saved(table: pa.Table, path: str | os.PathLike[str], *, overwrite: bool) -> Path:

@@ -57,19 +57,16 @@ def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator
     paths = isinstance(source, list | tuple) and bool(source) and isinstance(source[0], os.PathLike)
     if paths or isinstance(source, str | os.PathLike):
         return itertools.chain.from_iterable(_read_file(file, options) for file in _files(source))
-    if is_table(source):
-        return _numbered(_read_tables(_tables(source), "the table", options))
-    if isinstance(source, Mapping):
+    rows: Iterable[Any] = source
+    if _is_table(source):
+        rows = _read_tables(_tables(source), "the table", options)
+    elif isinstance(source, Mapping):
         raise ConversationError("this is one conversation", hint="pass a list of conversations")
-    if not isinstance(source, Iterable):
+    elif not isinstance(source, Iterable):
         raise ConversationError(
             f"a {type(source).__name__} has no conversations",
             hint="pass a list of them, files or a table",
         )
-    return _numbered(source)
-
-
-def _numbered(rows: Iterable[Any]) -> Iterator[PlacedRow]:
     return ((f"conversation {number}", row) for number, row in enumerate(rows))
 
 
@@ -84,44 +81,41 @@ def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
         from bytepair._internal.extras import pyarrow as pa
 
         source = pa.concat_tables(_tables(source))
-    if is_table(source):
+    if _is_table(source):
         return _TableRows(*_rows_of(source, "the table", options))
+    rows: list[Conversation] = []
     if isinstance(source, str | os.PathLike):
-        return [_valid(place, row) for place, row in read(source, options)]
-    if isinstance(source, Mapping) or not all(
-        hasattr(source, name) for name in ("__len__", "__getitem__")
-    ):
+        for place, row in read(source, options):
+            if isinstance(row, ConversationError):
+                raise row.at(place)
+            rows.append(row)
+        return rows
+    is_sequence = hasattr(source, "__len__") and hasattr(source, "__getitem__")
+    if isinstance(source, Mapping) or not is_sequence:
         raise ConversationError(
             f"a {type(source).__name__} is not a sequence of conversations",
             hint="pass a list, a table or files",
         )
-    rows: Sequence[Conversation] = source
-    return rows
+    given: Sequence[Conversation] = source
+    return given
 
 
-def _valid(place: str, row: Conversation | ConversationError) -> Conversation:
-    if isinstance(row, ConversationError):
-        raise row.at(place)
-    return row
-
-
-def is_table(source: Any) -> bool:
+def _is_table(source: Any) -> bool:
     """Whether a source is Arrow data, a data frame, or a data set of Hugging Face."""
-    return _is_dataset(source) or any(
-        hasattr(source, f"__arrow_c_{kind}__") for kind in ("array", "stream")
-    )
+    is_arrow = hasattr(source, "__arrow_c_array__") or hasattr(source, "__arrow_c_stream__")
+    return is_arrow or _is_dataset(source)
 
 
 def _is_dataset(source: Any) -> bool:
     return hasattr(source, "with_format") and hasattr(source, "column_names")
 
 
-def _tables(source: Any) -> Iterator[Any]:
+def _tables(source: Any) -> Iterable[Any]:
     """The source as Arrow data."""
-    if _is_dataset(source):
-        yield from source.with_format("arrow").iter(batch_size=_BATCH_ROWS)
-    else:
-        yield source
+    if not _is_dataset(source):
+        return [source]
+    tables: Iterable[Any] = source.with_format("arrow").iter(batch_size=_BATCH_ROWS)
+    return tables
 
 
 # ---------------------------------------------------------------------------- files
@@ -138,11 +132,16 @@ def _files(names: Any) -> list[Input]:
         path = Path(name)
         if path.suffix.lower() in (".json", *_ARROW) and path.is_file():
             found.append(_local(path))
-        elif path.is_dir() and list(path.glob(f"**/*{_ARROW[0]}")):  # of datasets.save_to_disk
-            found += map(_local, sorted(path.glob(f"**/*{_ARROW[0]}")))
+        elif path.is_dir() and (tables := _arrow_files(path)):
+            found += map(_local, tables)
         else:
             found += files_matching(name).files
     return found
+
+
+def _arrow_files(folder: Path) -> list[Path]:
+    """The files that `datasets.save_to_disk` writes into a folder."""
+    return sorted(path for path in folder.glob(f"**/*{_ARROW[0]}") if path.is_file())
 
 
 def _local(path: Path) -> Input:
@@ -177,14 +176,11 @@ def _read_lines(file: Input) -> Iterator[PlacedRow]:
         assert isinstance(column, Column)  # with errors="strict" there are no skips
         for number, line in enumerate(strings(column), column.first + 1):
             if line.strip():
-                yield _parsed(f"{file.name}, line {number}", line)
-
-
-def _parsed(place: str, line: str) -> PlacedRow:
-    try:
-        return place, read_json(line)
-    except ValueError as error:
-        return place, ConversationError(str(error))
+                try:
+                    row = read_json(line)
+                except ValueError as error:
+                    row = ConversationError(str(error))
+                yield f"{file.name}, line {number}", row
 
 
 def _read_list(file: Input) -> Iterator[PlacedRow]:
@@ -223,29 +219,32 @@ def _arrow_batches(file: Input) -> Iterator[Any]:
 
 
 def _read_tables(tables: Iterable[Any], place: str, options: ChatOptions) -> Iterator[Conversation]:
-    for table in tables:
-        column, clean = _rows_of(table, place, options)
-        chunks: Sequence[Any] = column.chunks if hasattr(column, "chunks") else [column]
-        for chunk in chunks:
-            for start in range(0, len(chunk), _BATCH_ROWS):
-                yield from map(clean, chunk.slice(start, _BATCH_ROWS).to_pylist())
+    from bytepair._internal.extras import pyarrow as pa
+
+    try:
+        for table in tables:
+            rows, clean = _rows_of(table, place, options)
+            for chunk in getattr(rows, "chunks", [rows]):
+                for start in range(0, len(chunk), _BATCH_ROWS):
+                    yield from map(clean, chunk.slice(start, _BATCH_ROWS).to_pylist())
+    except ConversationError:
+        raise
+    except (pa.ArrowException, ValueError, OverflowError) as error:  # such as a date in year 10,000
+        raise ConversationError(f"{place} has a value that is not valid: {error}") from error
 
 
 def _rows_of(source: Any, place: str, options: ChatOptions) -> tuple[Any, _Clean]:
     """An array of rows, and what removes the nulls of one."""
     from bytepair._internal.extras import pyarrow as pa
 
-    if isinstance(source, pa.Array | pa.ChunkedArray):
-        return source, _cleaner(source.type) or _same
-    if hasattr(source, "__arrow_c_array__") and not isinstance(source, pa.RecordBatch):
-        array = pa.array(source)
-        return array, _cleaner(array.type) or _same
-    table = pa.table(source)
-    names = [name for name in table.column_names if name not in options.ignore_fields]
-    _check_columns(names, place, options)
-    table = table.select(names)
-    array = table.to_struct_array()
-    return array, _cleaner(array.type) or _same
+    if hasattr(source, "__arrow_c_array__") and not isinstance(source, pa.RecordBatch | pa.Array):
+        source = pa.array(source)
+    if not isinstance(source, pa.Array | pa.ChunkedArray):
+        table = pa.table(source)
+        names = [name for name in table.column_names if name not in options.ignore_fields]
+        _check_columns(names, place, options)
+        source = table.select(names).to_struct_array()
+    return source, _cleaner(source.type) or _same
 
 
 class _TableRows(Sequence[Any]):
@@ -263,14 +262,13 @@ class _TableRows(Sequence[Any]):
 
 def _check_columns(names: Collection[str], place: str, options: ChatOptions) -> None:
     """Check that a table has a column of conversations, before a row is read."""
+    wanted = ""
     if options.rows == PAIRS and not {"chosen", "rejected"} <= set(names):
-        raise ConversationError(
-            f"{place} has no columns chosen and rejected; it has {', '.join(names) or 'none'}"
-        )
+        wanted = "columns chosen and rejected"
     if options.rows == "messages" and not set(COLUMNS) & set(names):
-        raise ConversationError(
-            f"{place} has no column {' or '.join(COLUMNS)}; it has {', '.join(names) or 'none'}"
-        )
+        wanted = f"column {' or '.join(COLUMNS)}"
+    if wanted:
+        raise ConversationError(f"{place} has no {wanted}; it has {', '.join(names) or 'none'}")
 
 
 def _same(value: Any) -> Any:
@@ -308,13 +306,11 @@ def _of_struct(cleaners: Mapping[str, _Clean], free: bool) -> _Clean:
         if not is_quiet and None in value.values():
             is_quiet = True
             name = next(name for name, one in value.items() if one is None)
-            warn(
-                BytepairWarning(
-                    f"{name!r} is null in the arguments of a tool call or in a tool of a table, "
-                    "which has nulls for all that other rows have; nulls are left out there",
-                    hint="store arguments and tools as JSON strings",
-                ),
+            text = (
+                f"{name!r} is null in the arguments of a tool call or in a tool of a table, which "
+                "has nulls for all that other rows have; nulls are left out there"
             )
+            warn(BytepairWarning(text, hint="store arguments and tools as JSON strings"))
         return {k: cleaners[k](v) for k, v in value.items() if v is not None}
 
     return clean

@@ -68,6 +68,7 @@ def count(
             resolve(bytepair.corpus.Paths(source), split=reading.split), out,
             rank=rank, world_size=world_size, ray=ray,
             pattern=pattern, threads=threads, reading=reading,
+            overwrite=True,  # the option has refused other files, unless --force is given
         )  # fmt: skip
         if shared is None:
             click.echo("this rank is done; the last rank to finish writes the counts")
@@ -82,7 +83,7 @@ def count(
     if weight:
         option.refuse("--weight counts each source separately", "max_chars", "checkpoint")
     counts = paths.weighted(source, weight, counts_of) if weight else counts_of(*source)
-    counts.save(out, overwrite=True)  # the option has refused other files, unless --force is given
+    counts.save(out, overwrite=True)  # as above
     if reading.checkpoint is not None:
         remove_own(Path(reading.checkpoint))
     _report(counts, out)

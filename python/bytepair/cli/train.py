@@ -20,7 +20,8 @@ from bytepair.files.outputs import check_output, remove_own
 #: The default vocabulary size for the sample text, which is small.
 SAMPLE_VOCAB_SIZE = 8192
 
-SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, мир! नमस्ते"
+#: What the command shows after training, token by token.
+SENTENCE = "Good morrow, how art thou? 1234 times"
 
 vocabulary = option.together(
     click.option(
@@ -286,7 +287,7 @@ def train(
     path = tokenizer.save(out, overwrite=overwrite)
     if reading.checkpoint is not None:
         remove_own(Path(reading.checkpoint))
-    click.echo(tokenizer.show(SENTENCE, color=option.colored()))
+    click.echo(f"tokens: {tokenizer.show(SENTENCE, color=option.colored())}")
     curve = bytepair.evaluate.compression_curve(tokenizer)
     if len(curve) > 1 and curve[0]:
         click.echo(_curve(bytepair.evaluate.sweep(tokenizer)))

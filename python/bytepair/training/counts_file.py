@@ -103,7 +103,7 @@ def _pattern_in(metadata: dict[str, str]) -> str | tuple[str, ...] | None:
     """The inverse of `_stored`; None without a pattern."""
     try:
         steps = json.loads(metadata.get(_STEPS, "null"))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise CountsError(f"the value of {_STEPS} is not JSON") from None
     if steps is None:
         return metadata.get(_PATTERN)
