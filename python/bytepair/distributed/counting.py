@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from itertools import repeat
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +27,6 @@ from bytepair.distributed.tasks import Task, TaskFolder
 from bytepair.errors import ArgumentError, CountsError, InUseError, ShardError
 from bytepair.files.outputs import scratch
 from bytepair.shards import manifest, state
-from bytepair.shards.manifest import Fields
 from bytepair.training.counting import CountOptions, count_with_skips
 from bytepair.training.counts import Counts, read_counts
 from bytepair.training.counts_file import check_counts_output, metadata_of
@@ -201,9 +199,8 @@ def _put_together(job: CountJob, work: list[Task]) -> Counts:
     folder, skips = job.folder, SkipLog()
     folder.redo_broken(work, lambda task: count_task(task, folder, job.options))
     for task in work:
-        mark = folder.mark(task)
-        first = map(_skipped, mark.items("first"), repeat(mark))
-        skips.add(*first, documents=mark.count("skipped"))
+        documents, first = folder.mark(task, _skipped)
+        skips.add(*first, documents=documents)
     counts = added(read_counts(folder.of(task) / PART) for task in work)
     record = {"job": job.values, "checksum": _checksum(counts)}
     counts.save(job.path, metadata={JOB: json.dumps(record)}, overwrite=job.overwrite)
@@ -212,12 +209,19 @@ def _put_together(job: CountJob, work: list[Task]) -> Counts:
     return counts
 
 
-def _skipped(values: Any, mark: Fields) -> Skip:
-    """A skipped document that a mark names."""
+def _skipped(mark: Any) -> tuple[int, list[Skip]]:
+    """How many documents a task has skipped, and the first of them, as its mark says."""
+    match mark:
+        case {"skipped": documents, "first": [*places]} if manifest.are_counts(documents):
+            return documents, list(map(_skip, places))
+    raise ValueError("what was skipped is not what it must be")
+
+
+def _skip(values: Any) -> Skip:
     match values:
-        case [str(), int(row), int() | None, str(), str()] if manifest.is_count(row):
+        case [str(), row, int() | None, str(), str()] if manifest.are_counts(row):
             return Skip(*values)
-    raise mark.wrong("first")
+    raise ValueError("a skipped document is not what it must be")
 
 
 def added(parts: Iterable[Counts]) -> Counts:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair._internal import system
 from bytepair.corpus.column import SkipLog, TextBatch
 from bytepair.corpus.files import BASE, INPUTS, is_same
 from bytepair.corpus.read import batch_size
 from bytepair.errors import CountsError, InUseError, warn
+from bytepair.files import outputs
 from bytepair.files.safe import check_regular
 from bytepair.training.counts import Counts, read_counts
 from bytepair.training.counts_file import START, STATE, CountState, damaged, metadata_of
@@ -160,7 +160,7 @@ def locked(path: Path) -> Iterator[None]:
     check_regular(lock)
     with ExitStack() as locks:
         try:
-            locks.enter_context(system.locked(lock))
+            locks.enter_context(outputs.locked(lock))
         except BlockingIOError:
             raise InUseError(
                 f"another count is using the checkpoint {path}",
