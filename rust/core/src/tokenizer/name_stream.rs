@@ -29,7 +29,8 @@ impl NameStream {
     pub(crate) fn push(&mut self, tokenizer: &Tokenizer, id: u32) -> Result<String> {
         tokenizer.token_bytes(id)?;
         self.ids.push(id);
-        if is_byte(tokenizer, id) || replaces_in_joined_names(tokenizer) {
+        let may_change = is_byte(tokenizer, id) || has_inner_suffix(tokenizer, id);
+        if may_change || replaces_in_joined_names(tokenizer) {
             return Ok(String::new());
         }
         let text = tokenizer.decode(&self.ids).inspect_err(|_| {
@@ -74,6 +75,19 @@ fn is_byte(tokenizer: &Tokenizer, id: u32) -> bool {
     tokenizer.token_name(id).starts_with("<0x")
 }
 
+/// Whether a name has the suffix of words before its end: it is a space there, but nothing in the last
+/// token.
+fn has_inner_suffix(tokenizer: &Tokenizer, id: u32) -> bool {
+    let Decoder::Steps(steps) = &tokenizer.rules().decoder else { return false };
+    let name = tokenizer.token_name(id);
+    steps.iter().any(|step| match step {
+        DecoderStep::WordSuffix(suffix) => {
+            name.strip_suffix(&**suffix).unwrap_or(&name).contains(&**suffix)
+        }
+        _ => false,
+    })
+}
+
 /// Whether a step works on joined names, so that what follows may change the text before it.
 fn replaces_in_joined_names(tokenizer: &Tokenizer) -> bool {
     let Decoder::Steps(steps) = &tokenizer.rules().decoder else { return false };
@@ -94,7 +108,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn tokenizer(steps: Vec<DecoderStep>) -> Tokenizer {
-        let names = ["a</w>", "b", "<0xC3>", "<0xA9>", "\u{2581}c", "<0x0A>", " "];
+        let names = ["a</w>", "b", "<0xC3>", "<0xA9>", "\u{2581}c", "<0x0A>", " ", "x</w>y</w>"];
         let tokens = names.iter().zip(0..).map(|(name, id)| (name.as_bytes().to_vec(), id));
         let (symbols, decoder) = (Some(StartSymbols::default()), Decoder::Steps(steps));
         let rules = TextRules { symbols, decoder, ..TextRules::default() };
@@ -104,7 +118,7 @@ mod tests {
 
     /// Runs of names, of bytes, and of the two bytes of a character.
     fn long_runs() -> impl Strategy<Value = Vec<u32>> {
-        let parts = [vec![0], vec![1], vec![2], vec![2, 3], vec![4], vec![5], vec![6]];
+        let parts = [vec![0], vec![1], vec![2], vec![2, 3], vec![4], vec![5], vec![6], vec![7]];
         let run = (prop::sample::select(parts.to_vec()), 1..150usize);
         let runs = prop::collection::vec(run, 0..6);
         runs.prop_map(|runs| {
@@ -115,7 +129,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_stream_equals_decoding_the_whole(
-            ids in prop_oneof![prop::collection::vec(0u32..7, 0..200), long_runs()],
+            ids in prop_oneof![prop::collection::vec(0u32..8, 0..200), long_runs()],
         ) {
             let meta = DecoderStep::Metaspace { replacement: '\u{2581}', drops_first: true };
             let suffix = DecoderStep::WordSuffix("</w>".to_owned());
