@@ -152,17 +152,6 @@ superword_options = option.together(
     title="Superwords",
 )
 
-reading = option.together(
-    option.max_chars,
-    option.doc_cap,
-    option.column,
-    option.errors,
-    option.split,
-    option.max_document_bytes,
-    title="Reading",
-)
-
-
 #: The options that need `--parity` and `--superwords`: the fields of their values.
 PARITY: Final = ("development", "ratios", "window", "alpha", "global_merges")
 SUPERWORDS: Final = ("start", "pattern", "max_words", "never", "counts")
@@ -227,10 +216,8 @@ def superwords_of(options: dict[str, Any]) -> list[bytepair.Superwords]:
 @superword_options
 @option.roles
 @several_sources
-@reading
+@option.reading
 @option.threads
-@option.memory_limit
-@option.checkpoint
 @option.quiet
 def train(
     source: tuple[str, ...],

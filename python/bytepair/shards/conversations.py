@@ -24,13 +24,7 @@ from bytepair.chat.segments import Conversation
 from bytepair.chat.sources import ConversationSource, sequence
 from bytepair.errors import ConversationError, ShardError, SkippedWarning, warn
 from bytepair.shards.manifest import are_counts
-from bytepair.shards.order import (
-    State,
-    Unpicklable,
-    WaitingDocuments,
-    check_numbers,
-    delivered,
-)
+from bytepair.shards.order import State, Unpicklable, WaitingDocuments, check_numbers, delivered
 from bytepair.tokenizer import Tokenizer
 
 #: The number of a conversation, its ids and its mask.

@@ -161,9 +161,9 @@ class FilePlace(NamedTuple):
 START: Final = FilePlace()
 
 
-@dataclass(frozen=True)
+@dataclass
 class CountState:
-    """What a checkpoint includes.
+    """What a count has done before, as a checkpoint saves it.
 
     Attributes:
         job: the values that must be equal to resume.
