@@ -30,7 +30,7 @@ import traceback
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import tokenizers
 
@@ -40,6 +40,7 @@ from bytepair.formats import huggingface
 from bytepair.formats.huggingface import companions
 from bytepair.formats.parts import LoadOptions
 from bytepair.shards import manifest
+from bytepair.shards.order import Packing
 from formats import small, written
 from pieces import field, gemma, learnt, model
 
@@ -158,7 +159,7 @@ def make_right(folder: Path) -> None:
     with contextlib.suppress(Exception):  # where it cannot be read, it is damaged more than that
         values = json.loads(record.read_bytes())
         for part in (part for shard in values["shards"] for part in shard["parts"]):
-            data = (folder / part["file"]).read_bytes()
+            data = (folder / part["file"]).read_bytes()[part["offset"] :][: part["bytes"]]
             part.update(bytes=len(data), crc32=f"{zlib.crc32(data):08x}")
         del values["crc32"]
         values["crc32"] = f"{zlib.crc32(manifest._dumped(values)):08x}"
@@ -203,9 +204,11 @@ def seeds(format: str, folder: Path) -> list[Path]:
         bytepair.count(bytepair.sample.paths()).save(path)
         return [path]
     if format == "shards":
+        source = folder / "source.jsonl"
+        source.write_text('{"text": "hello hell, some text"}\n' * 60)
         for layout in bytepair.shards.LAYOUTS:
-            options: dict[str, Any] = {"bos": True, "format": layout, "split": "all"}
-            bytepair.shards.write(bytepair.sample.paths()[:3], TRAINED, folder / layout, **options)
+            options: dict[str, Any] = {"bos": True, "format": layout, "tokens_per_shard": 200}
+            bytepair.shards.write(source, TRAINED, folder / layout, **options)
         return [folder / layout for layout in bytepair.shards.LAYOUTS]
     if format == "sentencepiece":
         forms = [model(learnt(60)), gemma(field(1, b"identity"))]
@@ -235,7 +238,8 @@ def read(format: str, path: Path) -> None:
             data = bytepair.shards.Dataset(path, split=None)
             if len(data):
                 data[len(data) - 1].sum()
-                next(data.batches(1, 8, seed=1), None)
+                for packing in get_args(Packing):
+                    next(data.batches(1, 8, seed=1, packing=packing), None)
             return
         options: dict[str, Any] = {"pattern": "gpt2", "allow_pickle": True}
         if format == "sentencepiece":

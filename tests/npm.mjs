@@ -71,6 +71,22 @@ for (const [work, reason] of [
   [() => new View("["), /not JSON/],
 ]) throws(work, reason);
 
+// A conversation: texts never become special tokens, and the mask says what is trained on.
+const { segments, ids: chatIds, mask } = cases.chat;
+const rendered = tokenizer.render(segments);
+equal([Array.from(rendered.ids), Array.from(rendered.mask)], [chatIds, mask]);
+equal(tokenizer.render([]).ids.length, 0);
+for (const [value, reason] of [
+  ["a", /segments must be/],
+  [["a"], /segments\[0\] must be an object with either text or token/],
+  [[{ text: "a", token: 1 }], /either text or token/],
+  [[{ text: 5 }], /segments\[0\].text must be a string/],
+  [[{ token: 1.5 }], /segments\[0\].token must be/],
+  [[{ token: 1 << 30 }], /is not in the vocabulary/],
+  [[{ token: "<none>" }], /<none>/],
+  [[{ text: "a", trained: 1 }], /trained must be/],
+]) throws(() => tokenizer.render(value), reason);
+
 // A stop string ends a stream, across tokens.
 for (const [options, expected] of [[{ stop: ["User:", "\n\n"] }, "one"], [{ stop: "\n\nUser:", keepStop: true }, "one\n\nUser:"]]) {
   const stream = tokenizer.decodeStream(options);
@@ -99,6 +115,7 @@ const calls = {
   prepend: [(prepend) => prepend == null || tokenizer.encode("a", { prepend })],
   append: [(append) => append == null || tokenizer.encode("a", { append })],
   addSpecialTokens: [(one) => one == null || tokenizer.encode("a", { addSpecialTokens: one })],
+  segments: [(segments) => tokenizer.render(segments)],
   ids: [(ids) => tokenizer.decode(ids), (ids) => tokenizer.decodeBytes(ids)],
   id: [(id) => tokenizer.tokenBytes(id), (id) => decoding.push(id)],
   bytes: [(one) => tokenizer.tokenId(one)],

@@ -2,7 +2,7 @@
 // is expected, the compiler fails if there is none.
 
 import { DecodeStream, EncodeStream, Tokenizer, View } from "bytepair";
-import type { EncodeOptions, Offsets, Special, TrainOptions } from "bytepair";
+import type { EncodeOptions, Offsets, Rendered, Segment, Special, TrainOptions } from "bytepair";
 
 const file: Uint8Array = new Uint8Array();
 const options: TrainOptions = { pattern: "gpt4", specialTokens: ["<|end|>"] };
@@ -21,6 +21,9 @@ const ids: Uint32Array = tokenizer.encode("text", around);
 const plain: Uint32Array = tokenizer.encode("text");
 const found: Offsets = tokenizer.encodeWithOffsets("text", { special: "all" });
 const places: Uint32Array = found.offsets;
+const parts: Segment[] = [{ token: "<|bos|>" }, { text: "Hi", trained: true }, { token: 5 }];
+const { mask }: Rendered = tokenizer.render(parts);
+const masked: Uint8Array = mask;
 const count: number = tokenizer.count("text") + tokenizer.vocabSize;
 const text: string = tokenizer.decode(ids) + tokenizer.toTokenizerJson() + tokenizer.fingerprint;
 const bytes: Uint8Array[] = [tokenizer.decodeBytes(plain), tokenizer.tokenBytes(3), tokenizer.toBytes()];
@@ -49,4 +52,4 @@ tokenizer.encode(5);
 // @ts-expect-error: there is a file to load
 new Tokenizer();
 
-export { answer, bytes, count, id, lossless, names, number, pattern, piece, places, rest, rule, text };
+export { answer, bytes, count, id, lossless, masked, names, number, pattern, piece, places, rest, rule, text };

@@ -66,7 +66,7 @@ def test_a_document_has_a_bound_on_every_path(tmp_path: Path, trained: bytepair.
             lambda: bytepair.count(path, pattern=OWN, reading=reading),  # noqa: B023
             lambda: bytepair.count(path, reading=replace(reading, max_chars=5)),  # noqa: B023
             lambda: bytepair.train(path, 300, reading=reading),  # noqa: B023
-            lambda: list(bytepair.corpus.read_documents(path, **options)),  # noqa: B023
+            lambda: list(bytepair.corpus.read_documents(path, reading)),  # noqa: B023
             lambda: bytepair.evaluate.documents(path, **options),  # noqa: B023
             lambda: bytepair.shards.write(path, trained, tmp_path / "out", **options),  # noqa: B023
         ]

@@ -233,6 +233,19 @@ def test_the_ids_of_an_engine_are_those_of_python(
     assert "none cannot be read" in done.stderr
 
 
+def test_a_chat_is_cut_to_its_context_and_ends_at_a_stop_string(
+    compiled: Compile, trained: bytepair.Tokenizer, tmp_path: Path
+) -> None:
+    path, chat = trained.save(tmp_path), compiled(EXAMPLES / "chat.c")
+    words: list[str | Path] = [chat, path, "many words " * 40, "an <|user_end|> answer", "Say 😀!"]
+    done = subprocess.run(words, capture_output=True, check=True)
+    assert done.stdout.decode() == "Say 😀!"
+    names = ("<|user_start|>", "control"), ("<|user_end|>", "control")
+    parts = [names[0], ("user\nSay 😀!", "untrusted"), names[1], names[0]]
+    ids = bytepair.chat.encode_segments(trained, [*parts, ("assistant\n", "untrusted")], join=True)  # type: ignore[list-item]
+    assert done.stderr.decode() == f"{len(ids)} ids, without the first 2 messages\n"
+
+
 def commands(page: str) -> str:
     """The commands of a page that compile an example, with those before and after them."""
     blocks = re.findall(r"^```text\n(.*?)^```", page, re.M | re.S)
@@ -246,15 +259,15 @@ def test_the_commands_of_the_page_for_engines(library: Path, tmp_path: Path) -> 
     (tmp_path / "target").mkdir()
     (tmp_path / "target/capi").symlink_to(library)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    script = commands((ROOT / "docs/engines.md").read_text("utf-8"))
-    assert script.count("\n") == 5
+    script = commands((ROOT / "docs/c.md").read_text("utf-8"))
+    assert script.count("\n") == 7
     python = f'bytepair() {{ "{sys.executable}" -m bytepair "$@"; }}\n'
     done = subprocess.run(
         [program("sh"), "-e", "-c", python + script],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("Hello world") == 2
+    assert done.stdout.count("Hello world") == 3
 
 
 def flags(library: Path, *options: str) -> list[str]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import bytepair
 from bytepair.chat import CHATML, QWEN3, ChatOptions, RenderStatistics
-from bytepair.errors import ArgumentError, ConversationError, SkippedWarning
+from bytepair.errors import ArgumentError, ConversationError, CorpusError, SkippedWarning
 from bytepair.shards import ConversationBatches, ConversationOptions
 
 TOK = bytepair.train(["hi yo, what is this? it is that"] * 3, vocab_size=279)
@@ -179,6 +181,36 @@ def test_arrow_files(tmp_path: Path, form: str) -> None:
     (tmp_path / "data.arrow").write_bytes(b"ARROW1 no more")
     with pytest.raises(ConversationError, match="not a valid Arrow file"):
         TOK.render_batch(tmp_path / "data.arrow")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([2**31 - 1], pa.date32()),
+        pa.array([2**62], pa.duration("s")),
+        pa.array([1], pa.timestamp("s", tz="No/Where")),
+        pa.array([b"\xff"]).view(pa.string()),
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("suffix", ["arrow", "parquet"])
+def test_values_of_a_file_that_are_none(tmp_path: Path, column: pa.Array, suffix: str) -> None:
+    table, path = pa.table({"messages": [TALK], "more": column}), tmp_path / f"data.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as sink:
+            sink.write_table(table)
+    with pytest.raises(ConversationError, match=r"data\.(arrow|parquet)"):
+        TOK.render_batch(path)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_pipes_in_a_folder_are_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "data.arrow")
+    with pytest.raises(CorpusError, match="no file"):
+        TOK.render_batch(tmp_path)
 
 
 def test_rows_of_kto_keep_their_labels() -> None:

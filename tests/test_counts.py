@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -225,3 +226,21 @@ def test_the_default_pattern_is_that_of_the_counts() -> None:
     assert bytepair.train(counts, 265).pattern == counts.pattern
     with pytest.raises(CountsError, match="the counts have the pattern"):
         bytepair.train(counts, 265, pattern="nanochat")
+
+
+@pytest.mark.parametrize("steps", ["[" * 100_000, "1", '["a", 2]', "[1e999]", "[" + "9" * 9999])
+def test_steps_of_a_pattern_that_are_none(steps: str, tmp_path: Path) -> None:
+    path = tmp_path / "counts.parquet"
+    bytepair.count(["one two"]).save(path)
+    table = pq.read_table(path)
+    metadata = {**(table.schema.metadata or {}), b"bytepair.pattern_steps": steps.encode()}
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+    with pytest.raises(CountsError, match=r"the value of bytepair\.pattern_steps is not"):
+        bytepair.load_counts(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_counts_are_not_read_from_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "counts.parquet")
+    with pytest.raises(CountsError, match="not a regular file"):
+        bytepair.load_counts(tmp_path / "counts.parquet")

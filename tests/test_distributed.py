@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -23,7 +24,8 @@ from bytepair import distributed, shards
 from bytepair.corpus import names as files_module
 from bytepair.corpus.column import Errors
 from bytepair.errors import CorpusError, ShardError
-from bytepair.shards import manifest
+from bytepair.files.outputs import remove_own
+from bytepair.shards import manifest, state
 
 shard_room: Any = import_module("bytepair.distributed.sharding")
 tasks: Any = import_module("bytepair.distributed.tasks")
@@ -251,6 +253,27 @@ def test_a_rank_that_is_killed(
             command, env={**slurm, "SLURM_ARRAY_TASK_ID": rank}, check=True, capture_output=True
         )
     assert listing(tmp_path / "out") == whole
+
+
+def test_parts_that_cannot_be_removed_are_a_warning(
+    source: list[Path], trained: bytepair.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another user may have written them, in a folder where only their owner removes files."""
+
+    def denied(path: Path) -> None:
+        if ".parts" in str(path):
+            raise PermissionError(errno.EPERM, "not permitted", str(path))
+        remove_own(path)
+
+    monkeypatch.setattr(state, "remove_own", denied)
+    options: dict[str, Any] = {"rank": 0, "world_size": 1}
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="the result is whole, but .*c.parts cannot"):
+            counts = distributed.count(source[:2], tmp_path / "c", **options)
+        assert counts == bytepair.count(source[:2])
+        with pytest.warns(UserWarning, match=r"the result is whole, but .*\.parts cannot"):
+            manifest_of_all = distributed.shard(source[:2], trained, tmp_path / "out", **options)
+        assert manifest_of_all is not None
 
 
 def test_a_rank_that_is_killed_before_its_first_task(tmp_path: Path) -> None:

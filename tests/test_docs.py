@@ -162,7 +162,7 @@ def commands_on_pages() -> Iterator[tuple[str, str]]:
     """Each command that a page shows, and the page."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-        for block in re.findall(r"^```\w*\n(.*?)^```|`([^`\n]+)`", text, re.M | re.S):
+        for block in re.findall(r"^```[^\n]*\n(.*?)^```|`([^`\n]+)`", text, re.M | re.S):
             for line in re.findall(r"\bbytepair ([a-z]+\b[^|;#\n]*)", "\n".join(block)):
                 yield page.name, line
 

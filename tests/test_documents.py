@@ -22,6 +22,7 @@ from bytepair.corpus import bounds, read, source
 from bytepair.corpus.column import Column, strings
 from bytepair.corpus.names import files_matching
 from bytepair.errors import ArgumentError, CorpusError
+from training_options import keywords
 
 #: The module: `bytepair.corpus.read_documents` is the function in it.
 documents_module: Any = import_module("bytepair.corpus.documents")
@@ -32,7 +33,7 @@ TEXTS = [f"document {i} é" for i in range(100)]
 def texts(source: Any, **options: Any) -> list[str]:
     return [
         t
-        for b in bytepair.corpus.read_documents(source, **options)
+        for b in bytepair.corpus.read_documents(source, **keywords(**options))
         for t in b.column(0).to_pylist()
     ]
 
@@ -193,7 +194,7 @@ def test_documents_that_are_no_text(tmp_path: Path) -> None:
 def test_no_source(source: Any, message: str) -> None:
     with pytest.raises(CorpusError, match=message):
         texts(source)
-    with pytest.raises(CorpusError, match="start is -1"):
+    with pytest.raises(ArgumentError, match="start is -1"):
         bytepair.corpus.read_documents(source, start=-1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import threading
 import time
 from collections import Counter
@@ -15,8 +16,8 @@ from typing import Any
 import pytest
 
 from bytepair.corpus import download
-from bytepair.corpus.download import Remote, fetch
-from bytepair.errors import DownloadError
+from bytepair.corpus.download import Remote, fetch, fetch_all
+from bytepair.errors import DownloadError, NotAFolderError
 from commands import run
 
 DATA = bytes(range(256)) * 4000
@@ -262,6 +263,16 @@ def test_names_that_lead_out_of_a_folder_on_some_system() -> None:
         "x:stream", "nul", "CON.txt", "lpt1", "a/aux.parquet", "x.", "x ", "a\0b", "a\nb",
     ):  # fmt: skip
         assert not download.is_inside(path), path
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs links")
+def test_folders_of_files_are_no_links(server: Server, tmp_path: Path) -> None:
+    (other := tmp_path / "other").mkdir()
+    (out := tmp_path / "out").mkdir()
+    (out / "b").symlink_to(other)
+    with pytest.raises(NotAFolderError, match="b' is a link"):
+        fetch_all([Remote(f"{server.url}/ok/1", "b/c/file")], out)
+    assert left(other) == []
 
 
 def test_the_shards_of_fineweb_edu(server: Server, tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ SHARD: Final = ["shard", "-t", "tok.bytepair", "text.txt", "-o", "out"]
 COMMANDS: Final[dict[str, list[str]]] = {
     "train": ["train", "text.txt", "--vocab-size", "300", "-o", "out", "--checkpoint", "c"],
     "count": ["count", "text.txt", "-o", "out.parquet", "--checkpoint", "c"],
+    "count ranks": ["count", "text.txt", "-o", "out.parquet", "--rank", "0", "--world-size", "1"],
     "encode": ["encode", "text.txt", "-t", "tok.bytepair"],
     "evaluate": ["evaluate", "tok.bytepair", "--val", "text.txt", "--sizes", "out.csv"],
     "evaluate --token-bytes": [

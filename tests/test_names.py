@@ -203,6 +203,21 @@ def test_a_replaced_file_keeps_its_permissions(tok: bytepair.Tokenizer, tmp_path
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+@posix
+def test_a_replaced_file_does_not_act_as_its_owner(tok: bytepair.Tokenizer, tmp_path: Path) -> None:
+    """Somebody else may have put the old file into a shared folder, to run and to write to it."""
+    saves: list[tuple[str, Callable[[Path], object]]] = [
+        ("whole", lambda path: write_whole(path, b"new")),
+        ("counts.parquet", lambda path: bytepair.count(["one"]).save(path)),
+        ("tokenizer.bytepair", lambda path: tok.save(path.parent, overwrite=True)),
+    ]
+    for name, save in saves:
+        save(tmp_path / name)
+        (tmp_path / name).chmod(0o6755)
+        save(tmp_path / name)
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o755, name
+
+
 def test_plain_names() -> None:
     assert all(map(is_plain, ("a.bin", "shard_00000.parquet", ".hidden", "a b", "conx", "é中")))
     refused = (

@@ -38,6 +38,23 @@ def case(tok: bytepair.Tokenizer, text: str) -> dict[str, object]:
     return {"text": text, "ids": ids, "special": special, "offsets": offsets}
 
 
+def chat_case(tok: bytepair.Tokenizer) -> dict[str, object]:
+    """A conversation in segments, with the ids and the mask of Python."""
+    parts = [("<|bos|>", False), ("<|user_start|>", False), ("Say <|bos|>, né", False),
+             ("<|user_end|>", False), ("<|assistant_start|>", False), ("It is 😀", True),
+             (" <|bos|>", True), ("<|assistant_end|>", True)]  # fmt: skip
+    tokens = [name in tok.special_tokens for name, _ in parts]
+    origins = ["control" if is_token else "untrusted" for is_token in tokens]
+    pairs = [(text, origin) for (text, _), origin in zip(parts, origins, strict=True)]
+    ids = bytepair.chat.encode_segments(tok, pairs, join=True)  # type: ignore[arg-type]
+    start = ids.index(tok.special_tokens["<|assistant_start|>"]) + 1
+    segments = [
+        {"token" if is_token else "text": text, "trained": trained}
+        for (text, trained), is_token in zip(parts, tokens, strict=True)
+    ]
+    return {"segments": segments, "ids": ids, "mask": [int(at >= start) for at in range(len(ids))]}
+
+
 def with_template(path: Path, tok: bytepair.Tokenizer) -> Path:
     """A `tokenizer.json` whose post-processor puts special tokens around a text."""
     document = json.loads(path.read_text("utf-8"))
@@ -95,6 +112,7 @@ def test_node_gives_the_same_ids(trained: bytepair.Tokenizer, tmp_path: Path) ->
         "around": {
             "file": str(around), "text": "Hello", "ids": [bos, *trained.encode("Hello"), end],
         },
+        "chat": chat_case(trained),
         "trained": {
             "texts": words, "size": 270, "specialTokens": special, "pattern": "gpt4",
             "fingerprint": own.fingerprint,
@@ -104,6 +122,22 @@ def test_node_gives_the_same_ids(trained: bytepair.Tokenizer, tmp_path: Path) ->
     words = [node, str(ROOT / "tests/npm.mjs"), str(PACKAGE), str(tmp_path / "cases.json")]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "equal\n"), done.stderr
+
+
+def test_the_example_streams_a_chat(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
+    if not (PACKAGE / "node.js").exists():
+        pytest.skip("needs the npm package: make wasm")
+    if (node := shutil.which("node")) is None:
+        pytest.skip("needs node")
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules" / "bytepair").symlink_to(PACKAGE)
+    shutil.copy(ROOT / "examples/javascript/chat.mjs", tmp_path)
+    trained.export(tmp_path / "tokenizer.json")
+    said = ["many words " * 40, "an <|user_end|> answer", "Say 😀!"]
+    words = [node, "chat.mjs", "tokenizer.json", *said]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "Say 😀!"), done.stderr
+    assert done.stderr.endswith("without the first 2 messages\n")
 
 
 def test_the_types_are_those_of_the_calls(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from bytepair.errors import (
     OverwriteError,
     ShardError,
 )
-from bytepair.shards import layout, manifest, state, verification
+from bytepair.shards import layout, manifest, read, state
 from commands import run
 
 writer: Any = import_module("bytepair.shards.writer")
@@ -235,7 +235,7 @@ def test_the_tokenizer_beside_the_shards_is_written_again(
 
 
 def test_one_function_says_what_is_whole() -> None:
-    assert vars(verification)["wrong_shards"] is state.wrong_shards
+    assert vars(read)["wrong_shards"] is state.wrong_shards
     assert tasks.state is state
     assert writer.state is state
 

@@ -77,6 +77,15 @@ def byte_level(prefix: bool = False) -> dict[str, Any]:
     }
 
 
+def split(regex: str) -> dict[str, Any]:
+    return {
+        "type": "Split",
+        "pattern": {"Regex": regex},
+        "behavior": "Isolated",
+        "invert": False,
+    }
+
+
 def sequence(kind: str, steps: list[Any]) -> dict[str, Any]:
     return {"type": "Sequence", kind: steps}
 
@@ -187,6 +196,16 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
     ),
     "a long suffix of symbols": document(
         model={"end_of_word_suffix": "A" * 1_000_000, "byte_fallback": True}
+    ),
+    "many look-arounds": document(pre_tokenizer=split(r"(?!\p{L}{20})a" * 5000)),
+    "a long expression": document(decoder=replacing({"Regex": "a" * 10_000_000}, "b")),
+    "many expressions": document(
+        pre_tokenizer=sequence("pretokenizers", [split(rf"\p{{L}}{{1,60}}{n}") for n in range(256)])
+    ),
+    "many expressions of a normalizer": document(
+        normalizer=sequence(
+            "normalizers", [replacing({"Regex": rf"\p{{L}}{{1,60}}{n}"}, "b") for n in range(256)]
+        )
     ),
     "a long template": document(
         post_processor={

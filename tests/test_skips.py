@@ -263,7 +263,7 @@ def test_what_precedes_the_damage_of_a_file_is_kept(pack: str, tmp_path: Path) -
         bytepair.count(path)
     counts, message = count(path)
     with pytest.warns(SkippedWarning, match="the rest of the file"):
-        batches = list(bytepair.corpus.read_documents(path, errors="skip"))
+        batches = list(bytepair.corpus.read_documents(path, bytepair.Reading(errors="skip")))
     total = sum(batch.num_rows for batch in batches)
     assert 0 < total < len(texts)
     assert counts.items() == bytepair.count(texts[:total], pattern="gpt2").items()

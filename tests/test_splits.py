@@ -34,7 +34,7 @@ def nanochat(tmp_path: Path) -> Path:
 
 
 def read(source: Any, **options: Any) -> list[str]:
-    batches = bytepair.corpus.read_documents(source, **options)
+    batches = bytepair.corpus.read_documents(source, bytepair.Reading(**options))
     return [text for batch in batches for text in batch.column(0).to_pylist()]
 
 

@@ -21,6 +21,7 @@ import bytepair
 from bytepair._internal import system
 from bytepair.cli import messages as output
 from bytepair.errors import InUseError
+from bytepair.files.outputs import locked
 from bytepair.shards import manifest
 from bytepair.shards.manifest import ShardFormat
 
@@ -129,7 +130,7 @@ class TestWindows:
 
 def test_a_lock_is_held_by_one_and_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    with system.locked(path), pytest.raises(BlockingIOError), system.locked(path):
+    with locked(path), pytest.raises(BlockingIOError), locked(path):
         pass
     assert not path.exists()
 

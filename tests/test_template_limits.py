@@ -137,6 +137,25 @@ def test_errors_of_templates_are_the_same_in_the_process() -> None:
     assert str(here.value) == str(there.value) == "the template 'strict': roles must alternate"
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ cycler() }}", "{{ 'a text'|truncate(1) }}", "{{ 1e999 }}", "{{ x|unknown }}",
+        "{{ x is unknown }}", "{% block a %}{% endblock %}{% block a %}{% endblock %}",
+        "{{ 9**9999 }}",
+    ],
+)  # fmt: skip
+def test_whatever_a_template_raises_is_an_error_of_the_conversation(source: str) -> None:
+    tok = bytepair.train(["hi there"], vocab_size=270)
+    talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "there"}]
+    with RenderProcess() as process:
+        for how in (None, process):
+            template = JinjaTemplate(source, mask="none", process=how)
+            with pytest.raises(errors.ConversationError) as caught:
+                tok.render_conversation(talk, template=template)
+            assert "more than" not in str(caught.value)
+
+
 @pytest.mark.parametrize("option", ["memory_bytes", "seconds"])
 def test_limits_are_positive(option: str) -> None:
     with pytest.raises(errors.ArgumentError) as caught:

@@ -37,6 +37,7 @@ def folder(tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.Monk
 #: A command of each kind that writes a file; the output is the last word.
 WRITING = {
     "count": ["count", "text.txt", "-o"],
+    "count --rank": ["count", "text.txt", "--rank", "0", "--world-size", "1", "-o"],
     "count --checkpoint": ["count", "text.txt", "-o", "new.parquet", "--checkpoint"],
     "train --checkpoint": ["train", "text.txt", "--vocab-size", "300", "--checkpoint"],
     "render": ["render", "talk.jsonl", "-t", "tok", "--template", "nanochat", "-o"],
@@ -68,7 +69,9 @@ def test_a_file_of_somebody_else_is_not_replaced(name: str, folder: Path) -> Non
     refused(WRITING[name], output, folder)
 
 
-@pytest.mark.parametrize("name", ["count", "render", "evaluate --sizes", "count --checkpoint"])
+@pytest.mark.parametrize(
+    "name", ["count", "count --rank", "render", "evaluate --sizes", "count --checkpoint"]
+)
 def test_an_input_is_never_an_output(name: str, folder: Path) -> None:
     source = "talk.jsonl" if name == "render" else "text.txt"
     force = [] if "checkpoint" in name else ["--force"]
@@ -77,7 +80,7 @@ def test_an_input_is_never_an_output(name: str, folder: Path) -> None:
     refused([*words[:-1], *force, words[-1]], f"./{source}", folder)
 
 
-@pytest.mark.parametrize("name", ["count", "render", "evaluate --sizes"])
+@pytest.mark.parametrize("name", ["count", "count --rank", "render", "evaluate --sizes"])
 def test_an_existing_file_is_replaced_when_asked(name: str, folder: Path) -> None:
     output = "old.csv" if name == "evaluate --sizes" else "old.parquet"
     Path(output).write_text("old", encoding="utf-8")

@@ -275,6 +275,33 @@ static void decoding(const bytepair_tokenizer *tokenizer) {
     FAILS(ARGUMENT, "decoder is NULL", bytepair_decoder_flush(NULL, &text, &error));
 }
 
+static void rendering(const char *folder) {
+    bytepair_tokenizer *tokenizer = load(folder, "tokenizer.bytepair");
+    bytepair_ids ids = {0};
+    bytepair_bytes mask = {0};
+    const uint32_t text = BYTEPAIR_NO_ID;
+    bytepair_segment parts[] = {{.id = 260}, {{"he", 2}, text, false}, {{"llo<s>", 6}, text, true},
+                                {.id = 262, .trained = true}, {{NULL, 0}, text, true}};
+    OK(bytepair_render(tokenizer, parts, 5, &ids, &mask, &error));
+    uint32_t expected[] = {260, 259, '<', 's', '>', 262};
+    CHECK(ids.length == 6 && memcmp(ids.data, expected, sizeof expected) == 0);
+    CHECK(mask.length == 6 && memcmp(mask.data, "\0\1\1\1\1\1", 6) == 0);
+    OK(bytepair_render(tokenizer, parts, 1, &ids, NULL, &error));
+    OK(bytepair_render(tokenizer, NULL, 0, &ids, &mask, &error));
+    CHECK(ids.length == 7 && mask.length == 6);
+    parts[1].text.data = "\xff\xff";
+    FAILS(BYTEPAIR_CODE_TEXT_NOT_UTF8, "UTF-8", bytepair_render(tokenizer, parts, 5, &ids, &mask, &error));
+    parts[0].id = 4000;
+    FAILS(BYTEPAIR_CODE_UNKNOWN_ID, "4000", bytepair_render(tokenizer, parts, 1, &ids, &mask, &error));
+    FAILS(ARGUMENT, "segments is NULL", bytepair_render(tokenizer, NULL, 1, &ids, &mask, &error));
+    FAILS(ARGUMENT, "ids is NULL", bytepair_render(tokenizer, parts, 0, NULL, &mask, &error));
+    FAILS(ARGUMENT, "tokenizer is NULL", bytepair_render(NULL, parts, 0, &ids, &mask, &error));
+    CHECK(ids.length == 7 && mask.length == 6);
+    bytepair_ids_free(&ids);
+    bytepair_bytes_free(&mask);
+    bytepair_tokenizer_free(tokenizer);
+}
+
 static void training(const char *folder) {
     bytepair_counter *counter;
     bytepair_counts *counts;
@@ -331,6 +358,7 @@ int main(int argc, char **argv) {
     growing(tokenizer);
     truncating(tokenizer);
     decoding(tokenizer);
+    rendering(argv[1]);
     training(argv[1]);
 
     /* what a tokenizer made stays valid without it */

@@ -102,6 +102,15 @@ static void decoding(const bytepair::Tokenizer &tokenizer) {
     CHECK(failed([&] { decoder.push(263); }) == BYTEPAIR_CODE_UNKNOWN_ID);
 }
 
+static void rendering(const std::string &folder) {
+    auto tokenizer = bytepair::Tokenizer::load(folder + "/tokenizer.bytepair");
+    const bytepair::Segment parts[] = {260u, "he"sv, {"llo<s>"sv, true}, {262u, true}};
+    const bytepair::Rendered rendered = tokenizer.render(parts);
+    CHECK(are(rendered.ids, {260, 259, '<', 's', '>', 262}));
+    CHECK(rendered.mask == (std::vector<std::uint8_t>{0, 1, 1, 1, 1, 1}));
+    CHECK(tokenizer.render({}).ids.empty());
+}
+
 static void training(const std::string &folder) {
     bytepair::Counter counter("gpt4");
     std::array texts{"hello hello"sv, "hello"sv};
@@ -123,6 +132,7 @@ int main(int argc, char **argv) {
     vocabulary(tokenizer);
     encoding(tokenizer);
     decoding(tokenizer);
+    rendering(argv[1]);
     training(folder);
     std::puts("all calls");
     return 0;

@@ -107,8 +107,8 @@ class TokenDrawing(NamedTuple):
         )
         return f"⟪{text}⟫" if self.special else text
 
-    def html(self, *, style: str = "", classes: str = "", title: str = "", space: str = " ") -> str:
-        """Return the token as an HTML element, with CSS, classes, a tooltip and drawn spaces."""
+    def html(self, *, style: str = "", title: str = "", space: str = " ") -> str:
+        """Return the token as an HTML element, with CSS, a tooltip and drawn spaces."""
         inner = "".join(
             markup.escape(part.shown.replace(" ", space))
             if part.kind == "text"
@@ -116,7 +116,7 @@ class TokenDrawing(NamedTuple):
             for part in self.parts
         )
         values = {
-            "class": f"{classes} special".strip() if self.special else classes,
+            "class": "special" if self.special else "",
             "style": ";".join(filter(None, [style, _PILL if self.special else ""])),
             "title": markup.escape(title),
         }

@@ -10,7 +10,7 @@ a program that only encodes never imports numpy or pyarrow.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -70,26 +70,29 @@ def __getattr__(name: str) -> Any:
         ) from error
 
 
-def lazy(package: str, homes: Mapping[str, str]) -> None:
+def lazy(package: str, homes: Mapping[str, Sequence[str]]) -> None:
     """Import the exported names of a package on first access (PEP 562).
 
-    The package imports the same names under `TYPE_CHECKING`, for type checkers and editors.
-
-    Args:
-        package: the name of the package, which is being imported.
-        homes: for each exported name, the module that defines it; for a submodule, the submodule.
+    The package, which is being imported, imports the same names under `TYPE_CHECKING`, for type
+    checkers and editors. `homes` has the names of each of its modules, or of one elsewhere by its
+    whole name; the name of a module stands for the module.
     """
     module = sys.modules[package]
+    by_name = {
+        name: home if "." in home else f"{package}.{home}"
+        for home, names in homes.items()
+        for name in names
+    }
 
     def find(name: str) -> object:
-        if name not in homes:
+        if name not in by_name:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
-        home = import_module(homes[name])
-        value = home if homes[name] == f"{package}.{name}" else getattr(home, name)
+        home = import_module(by_name[name])
+        value = home if by_name[name] == f"{package}.{name}" else getattr(home, name)
         setattr(module, name, value)
         return value
 
     vars(module).update(
         __getattr__=find,
-        __dir__=lambda: sorted({*vars(module), *homes}),
+        __dir__=lambda: sorted({*vars(module), *by_name}),
     )

@@ -1,4 +1,4 @@
-"""Functions that differ between operating systems: file locks, fsync and the size of memory.
+"""Functions that differ between operating systems: fsync and the size of memory.
 
 `docs/install.md` has a table of the differences; the tests simulate the other systems.
 """
@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,70 +17,6 @@ from typing import Any, Final
 _LIMITS: Final = (
     Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )  # fmt: skip
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold a lock on a lock file, which is created; the system releases it if the process dies.
-
-    If another process holds it, the error is `BlockingIOError`.
-    """
-    try:
-        import fcntl
-    except ImportError:
-        yield from _locked_on_windows(path)
-        return
-    handle = -1
-    while handle < 0:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
-        try:
-            _check_alone(path, os.fstat(handle))
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(handle)
-            raise
-        if not _is_file(path, handle):  # the previous holder has removed it
-            os.close(handle)
-            handle = -1
-    try:
-        yield
-    finally:
-        try:
-            path.unlink(missing_ok=True)  # while locked, so that no other holder's file is removed
-        finally:
-            os.close(handle)
-
-
-def _check_alone(path: Path, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-        raise OSError(errno.EINVAL, "it is not a regular file with one name", str(path))
-
-
-def _is_file(path: Path, handle: int) -> bool:
-    """Whether a file descriptor refers to the file that now has this path."""
-    try:
-        return os.path.samestat(path.stat(), os.fstat(handle))
-    except FileNotFoundError:
-        return False
-
-
-def _locked_on_windows(path: Path) -> Iterator[None]:
-    """`locked` for Windows: lock the first byte. Windows cannot remove a file that is open."""
-    msvcrt: Any = import_module("msvcrt")
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-    except OSError as error:
-        os.close(handle)
-        if error.errno in (errno.EACCES, errno.EDEADLK):
-            raise BlockingIOError(errno.EAGAIN, "it is locked", str(path)) from None
-        raise
-    try:
-        yield
-    finally:
-        os.close(handle)  # releases the lock
-        with suppress(OSError):  # another process may have opened it already
-            path.unlink(missing_ok=True)
 
 
 def sync(file: int) -> None:

@@ -63,23 +63,27 @@ if _TYPE_CHECKING:
     )
     from bytepair.chat.turn import render_turn
 
-_NAMES = {
-    "answer": ("MessageEnd", "MessageStart", "PartEnd", "PartStart", "TextDelta", "ToolCall"),
-    "jinja": ("JinjaTemplate",),
-    "parser": ("Parser",),
-    "preferences": ("Preference", "PreferenceBatch", "render_preferences"),
-    "prompt": ("FittedPrompt", "render_prompt"),
-    "rendered": ("RenderStatistics", "RenderedBatch"),
-    "rows": ("ChatOptions",),
-    "sandbox": ("RenderProcess",),
-    "segments": ("RenderedIds", "encode_segments"),
-    "template": (
-        "Builtin", "CHATML", "CodeTool", "LLAMA3", "LLAMA31", "NANOCHAT", "Part", "QWEN25",
-        "QWEN3", "Reasoning", "Role", "Special", "Template", "Tools",
-    ),
-    "turn": ("render_turn",),
-}  # fmt: skip
-_lazy(__name__, {name: f"{__name__}.{home}" for home, names in _NAMES.items() for name in names})
+_lazy(
+    __name__,
+    {
+        "answer": (
+            "MessageEnd", "MessageStart", "PartEnd", "PartStart", "TextDelta", "ToolCall",
+        ),
+        "rendered": ("RenderStatistics", "RenderedBatch"),
+        "jinja": ("JinjaTemplate",),
+        "parser": ("Parser",),
+        "preferences": ("Preference", "PreferenceBatch", "render_preferences"),
+        "prompt": ("FittedPrompt", "render_prompt"),
+        "rows": ("ChatOptions",),
+        "sandbox": ("RenderProcess",),
+        "segments": ("RenderedIds", "encode_segments"),
+        "template": (
+            "Builtin", "CHATML", "CodeTool", "LLAMA3", "LLAMA31", "NANOCHAT", "Part", "QWEN25",
+            "QWEN3", "Reasoning", "Role", "Special", "Template", "Tools",
+        ),
+        "turn": ("render_turn",),
+    },
+)  # fmt: skip
 
 __all__ = [
     "CHATML", "LLAMA3", "LLAMA31", "NANOCHAT", "QWEN3", "QWEN25", "Builtin", "ChatOptions",

@@ -226,12 +226,12 @@ def _trained(encoded: Encoded) -> NDArray[np.int64]:
 def _kept(encoded: Encoded, on_untrained: str, max_tokens: int | None) -> NDArray[np.bool_]:
     """Which conversations to keep: those whose mask is all 0 or all 1 are rejected or dropped."""
     lengths, sums = np.diff(encoded.offsets), _trained(encoded)
-    good: NDArray[np.bool_] = (sums > 0) & (sums < lengths)
-    if on_untrained == "keep" or good.all():
-        return np.ones(len(good), bool)
-    count = f"{int((~good).sum()):,} of {len(good):,}"
+    useful: NDArray[np.bool_] = (sums > 0) & (sums < lengths)
+    if on_untrained == "keep" or useful.all():
+        return np.ones(len(useful), bool)
+    count = f"{int((~useful).sum()):,} of {len(useful):,}"
     if on_untrained == "error":
-        first = int(np.argmin(good))
+        first = int(np.argmin(useful))
         why, hint = nothing_to_learn(int(sums[first]), int(lengths[first]), max_tokens)
         raise ConversationError(
             f"conversation {first}: {why}",
@@ -241,7 +241,7 @@ def _kept(encoded: Encoded, on_untrained: str, max_tokens: int | None) -> NDArra
         )
     text = f"{count} conversations have nothing to train on and are dropped"
     warn(SkippedWarning(text, option="on_untrained", value=on_untrained))
-    return good
+    return useful
 
 
 def _statistics(

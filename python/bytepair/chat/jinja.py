@@ -34,22 +34,24 @@ from bytepair.chat.rows import (
     MESSAGE_FIELDS,
     ChatOptions,
     Row,
-    Writer,
     reasoning_of,
     text_of,
 )
 from bytepair.chat.sandbox import (
-    END_INDEX,
-    INDEX,
-    START,
-    STOP,
     RenderProcess,
     has_blocks,
     render,
     usage,
 )
-from bytepair.chat.segments import BREAK, Items, Segments, structural
-from bytepair.chat.texts import Disguise, MessageText, Region, Rendering
+from bytepair.chat.segments import BREAK, Items, Segments, Writer, structural
+from bytepair.chat.texts import (
+    Disguise,
+    MessageText,
+    Region,
+    Rendering,
+    unmarked,
+    without_indices,
+)
 from bytepair.errors import BytepairWarning, ConversationError, SpecialTokenError, warn
 from bytepair.properties import roles
 from bytepair.properties.metadata import engine_tokens
@@ -60,10 +62,6 @@ MaskSource: TypeAlias = Literal["blocks", "prefixes", "none"]
 
 #: The keys that this package looks for, whatever the template names.
 _KEYS: Final = MESSAGE_FIELDS | CALL_FIELDS | {"messages", "tools", "text"}
-
-#: The index of a message, and a mark of a block, in what a template writes.
-_INDEX: Final = re.compile(f"{INDEX}([0-9]+){END_INDEX}")
-_MARK: Final = re.compile(f"{_INDEX.pattern}|[{START}{STOP}]")
 
 
 @dataclass(frozen=True)
@@ -352,7 +350,7 @@ class JinjaWriter(Writer):
                 dropped = ()  # what the template makes of such texts says nothing
                 continue
             dropped = disguise.dropped(string) if marked else dropped
-            if disguise.take_off(_INDEX.sub("", string)) == plain:
+            if disguise.take_off(without_indices(string)) == plain:
                 return self._rendering(string, disguise, hidden, dropped)
         raise ConversationError(
             f"the template {self.template.name!r} searches for special tokens in the text of "
@@ -373,7 +371,7 @@ class JinjaWriter(Writer):
             changed = {**fields, "messages": messages}
             return self._rendering(self._run(changed, prompt), disguise, changed)
 
-        string, starts, blocks = _unmarked(marked, self._mask == "blocks")
+        string, starts, blocks = unmarked(marked, self._mask == "blocks")
         return Rendering(string, starts, blocks, disguise, fields["messages"], run, dropped)
 
     def _run(self, fields: dict[str, Any], prompt: bool, *, with_indices: bool = False) -> str:
@@ -388,24 +386,6 @@ def _apart(regions: Sequence[Region], parts: Sequence[Region] | None = None) -> 
     """Regions, or parts of them, and an empty region where each region begins."""
     starts = [region._replace(end=region.start) for region in regions]
     return sorted([*starts, *(regions if parts is None else parts)])
-
-
-def _unmarked(marked: str, has_blocks: bool) -> tuple[str, dict[int, int], list[Region]]:
-    """A string without marks, where each message begins, and the blocks that are trained on."""
-    starts: dict[int, int] = {}
-    blocks: list[Region] = []
-    pieces, length, end, start = [], 0, 0, -1
-    for mark in _MARK.finditer(marked):
-        pieces.append(marked[end : mark.start()])
-        length, end = length + len(pieces[-1]), mark.end()
-        if mark[1]:
-            starts[int(mark[1])] = length
-        elif has_blocks and mark[0] == START:
-            start = length
-        elif has_blocks and start >= 0:
-            blocks.append(Region(start, length))
-            start = -1
-    return "".join([*pieces, marked[end:]]), starts, blocks
 
 
 def _aliased(message: Any) -> Any:

@@ -23,8 +23,8 @@ from bytepair.chat.batch import pad_id, padding
 from bytepair.chat.kinds import PAIRS
 from bytepair.chat.rendered import SkippedRows, saved
 from bytepair.chat.renderer import TemplateOrName, writer
-from bytepair.chat.rows import DEFAULT, ChatOptions, Row, Writer, read_row
-from bytepair.chat.segments import Encoded, Segments
+from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row
+from bytepair.chat.segments import Encoded, Segments, Writer
 from bytepair.chat.sources import ConversationSource, read
 from bytepair.errors import (
     ArgumentError,

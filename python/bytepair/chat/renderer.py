@@ -14,8 +14,8 @@ from bytepair import _core
 from bytepair._internal.checks import refuse
 from bytepair.chat import calls
 from bytepair.chat.calls import Body, Numbered
-from bytepair.chat.rows import DEFAULT, ChatOptions, Row, Writer
-from bytepair.chat.segments import BREAK, Items, Segments, structural
+from bytepair.chat.rows import DEFAULT, ChatOptions, Row
+from bytepair.chat.segments import BREAK, Items, Segments, Writer, structural
 from bytepair.chat.template import NANOCHAT, MessageField, Piece, Role, Special, Template
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 from bytepair.properties import roles

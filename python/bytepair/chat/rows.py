@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from bytepair._internal.checks import check_choice, refuse
 from bytepair.chat.kinds import KINDS, RowKind, is_list, no_conversation, no_json, parsed_json
-from bytepair.chat.segments import Conversation, Truncate
+from bytepair.chat.segments import Conversation, Truncate, Writer
 from bytepair.chat.template import FIELDS, MessageField
 from bytepair.errors import ConversationError
 
@@ -142,37 +142,6 @@ class Row:
             last = max((i for i, m in enumerate(self.messages) if m["role"] == role), default=-1)
             return [on and index == last for index, on in enumerate(flags)]
         return flags
-
-
-class Writer:
-    """What converts conversations to segments: the base of the writers of templates.
-
-    Attributes:
-        name: the name of the template.
-        join: whether adjacent texts are encoded as one.
-        has_mask: whether anything is trained on.
-        fields: the fields of rows that the template uses.
-        message_fields: the fields of messages that it uses, and not every template does.
-        takes_any_field: whether it uses all fields of messages.
-        writes_ids_of_calls: whether the ids of tool calls are written, so that results may be in
-            any order.
-    """
-
-    name: str
-    join = True
-    has_mask = True
-    fields: Collection[str] = ()
-    message_fields: Collection[str] = ()
-    takes_any_field = False
-    writes_ids_of_calls = False
-
-    def trains_on(self, role: str) -> bool:
-        """Whether the model may be trained on messages of a role."""
-        raise NotImplementedError
-
-    def joins_parts(self, role: str) -> bool:
-        """Whether a list of text parts in messages of a role is read as one text."""
-        return False
 
 
 def _are_names(names: object) -> bool:

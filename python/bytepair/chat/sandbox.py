@@ -36,12 +36,6 @@ STOP: Final = "\U0010ffff"
 INDEX: Final = "\U000ffffe"
 END_INDEX: Final = "\U000fffff"
 
-#: The exceptions, besides Jinja's, that templates raise for unexpected values.
-_FAILURES: Final = (
-    ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError,
-    ValueError,
-)  # fmt: skip
-
 
 def has_blocks(source: str) -> bool:
     """Whether a template has `{% generation %}` blocks."""
@@ -65,7 +59,7 @@ def render(source: str, name: str, variables: Mapping[str, Any], with_indices: b
 
     try:
         return template.render(**variables, _index=index)
-    except (jinja2.TemplateError, *_FAILURES) as error:
+    except Exception as error:  # what a template calls may raise any
         kind = "" if isinstance(error, jinja2.TemplateError) else f"{type(error).__name__}: "
         raise ConversationError(f"the template {name!r}: {kind}{error}") from error
 
@@ -73,7 +67,7 @@ def render(source: str, name: str, variables: Mapping[str, Any], with_indices: b
 @lru_cache(maxsize=16)
 def compiled(source: str) -> jinja2.Template:
     """Compile a template; every loop begins with a call of `_index` for its value."""
-    from jinja2 import TemplateSyntaxError, nodes
+    from jinja2 import nodes
 
     tree, environment = _parsed(source)
     try:
@@ -83,14 +77,12 @@ def compiled(source: str) -> jinja2.Template:
                 output = nodes.Output([nodes.Call(next(names), [*names], [], None, None)])
                 loop.body.insert(0, output.set_lineno(loop.lineno))
         return environment.from_string(tree)
-    except (TemplateSyntaxError, RecursionError, SyntaxError, MemoryError) as error:
+    except Exception as error:
         raise _invalid(error) from error
 
 
 def _parsed(source: str) -> tuple[jinja2.nodes.Template, jinja2.Environment]:
     """The syntax tree of a template, and the environment that it is for; nothing is computed."""
-    from bytepair._internal.extras import jinja2
-
     if len(source) > MAX_SOURCE_CHARS:
         raise ConversationError(
             f"the chat template has {len(source):,} characters; the limit is {MAX_SOURCE_CHARS:,}"
@@ -98,7 +90,7 @@ def _parsed(source: str) -> tuple[jinja2.nodes.Template, jinja2.Environment]:
     environment = _environment()
     try:
         return environment.parse(source), environment
-    except (jinja2.TemplateSyntaxError, RecursionError, MemoryError, ValueError) as error:
+    except Exception as error:
         raise _invalid(error) from error
 
 
@@ -107,10 +99,10 @@ def _invalid(error: Exception) -> ConversationError:
     line, message = getattr(error, "lineno", None), getattr(error, "message", None)
     if line is not None and message is not None:
         return ConversationError(f"the chat template is not valid at line {line}: {message}")
-    if isinstance(error, ValueError):
-        return ConversationError(f"the chat template is not valid: {error}")
     # Python compiles what Jinja makes of the template, and refuses deep nesting in many ways.
-    return ConversationError(f"the chat template is nested too deeply: {error}")
+    is_deep = isinstance(error, RecursionError | SyntaxError | MemoryError)
+    why = "nested too deeply" if is_deep else "not valid"
+    return ConversationError(f"the chat template is {why}: {error}")
 
 
 def _environment() -> jinja2.Environment:
@@ -208,7 +200,7 @@ def usage(source: str) -> Usage:
     tree, environment = _parsed(source)
     try:
         return _usage(tree, environment.globals.keys())
-    except (RecursionError, MemoryError) as error:
+    except Exception as error:
         raise _invalid(error) from error
 
 

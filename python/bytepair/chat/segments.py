@@ -7,7 +7,7 @@ a special token.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -152,6 +152,37 @@ class Segments:
                 option="errors",
                 hint='repair it, or pass errors="replace"',
             )
+
+
+class Writer:
+    """What converts conversations to segments: the base of the writers of templates.
+
+    Attributes:
+        name: the name of the template.
+        join: whether adjacent texts are encoded as one.
+        has_mask: whether anything is trained on.
+        fields: the fields of rows that the template uses.
+        message_fields: the fields of messages that it uses, and not every template does.
+        takes_any_field: whether it uses all fields of messages.
+        writes_ids_of_calls: whether the ids of tool calls are written, so that results may be in
+            any order.
+    """
+
+    name: str
+    join = True
+    has_mask = True
+    fields: Collection[str] = ()
+    message_fields: Collection[str] = ()
+    takes_any_field = False
+    writes_ids_of_calls = False
+
+    def trains_on(self, role: str) -> bool:
+        """Whether the model may be trained on messages of a role."""
+        raise NotImplementedError
+
+    def joins_parts(self, role: str) -> bool:
+        """Whether a list of text parts in messages of a role is read as one text."""
+        return False
 
 
 def encode_segments(

@@ -132,11 +132,16 @@ def _files(names: Any) -> list[Input]:
         path = Path(name)
         if path.suffix.lower() in (".json", *_ARROW) and path.is_file():
             found.append(_local(path))
-        elif path.is_dir() and list(path.glob(f"**/*{_ARROW[0]}")):  # of datasets.save_to_disk
-            found += map(_local, sorted(path.glob(f"**/*{_ARROW[0]}")))
+        elif path.is_dir() and (tables := _arrow_files(path)):
+            found += map(_local, tables)
         else:
             found += files_matching(name).files
     return found
+
+
+def _arrow_files(folder: Path) -> list[Path]:
+    """The files that `datasets.save_to_disk` writes into a folder."""
+    return sorted(path for path in folder.glob(f"**/*{_ARROW[0]}") if path.is_file())
 
 
 def _local(path: Path) -> Input:
@@ -214,11 +219,18 @@ def _arrow_batches(file: Input) -> Iterator[Any]:
 
 
 def _read_tables(tables: Iterable[Any], place: str, options: ChatOptions) -> Iterator[Conversation]:
-    for table in tables:
-        rows, clean = _rows_of(table, place, options)
-        for chunk in getattr(rows, "chunks", [rows]):
-            for start in range(0, len(chunk), _BATCH_ROWS):
-                yield from map(clean, chunk.slice(start, _BATCH_ROWS).to_pylist())
+    from bytepair._internal.extras import pyarrow as pa
+
+    try:
+        for table in tables:
+            rows, clean = _rows_of(table, place, options)
+            for chunk in getattr(rows, "chunks", [rows]):
+                for start in range(0, len(chunk), _BATCH_ROWS):
+                    yield from map(clean, chunk.slice(start, _BATCH_ROWS).to_pylist())
+    except ConversationError:
+        raise
+    except (pa.ArrowException, ValueError, OverflowError) as error:  # such as a date in year 10,000
+        raise ConversationError(f"{place} has a value that is not valid: {error}") from error
 
 
 def _rows_of(source: Any, place: str, options: ChatOptions) -> tuple[Any, _Clean]:

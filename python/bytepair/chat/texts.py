@@ -29,6 +29,10 @@ _TYPES: Final = frozenset(
 )  # fmt: skip
 _WORD: Final = re.compile(r"[\w$][\w .$-]*")
 
+#: The index of a message, and a mark of a block, in what a template writes.
+_INDEX: Final = re.compile(f"{INDEX}([0-9]+){END_INDEX}")
+_MARK: Final = re.compile(f"{_INDEX.pattern}|[{START}{STOP}]")
+
 #: The fields of a part or a call that are texts of the message.
 _TEXTS: Final = ("text", "name", "arguments")
 
@@ -247,3 +251,26 @@ class Rendering:
     messages: list[Any]
     run: Callable[..., Rendering]
     dropped: Sequence[MessageText] = field(default=())
+
+
+def unmarked(marked: str, has_blocks: bool) -> tuple[str, dict[int, int], list[Region]]:
+    """A string without marks, where each message begins, and the blocks that are trained on."""
+    starts: dict[int, int] = {}
+    blocks: list[Region] = []
+    pieces, length, end, start = [], 0, 0, -1
+    for mark in _MARK.finditer(marked):
+        pieces.append(marked[end : mark.start()])
+        length, end = length + len(pieces[-1]), mark.end()
+        if mark[1]:
+            starts[int(mark[1])] = length
+        elif has_blocks and mark[0] == START:
+            start = length
+        elif has_blocks and start >= 0:
+            blocks.append(Region(start, length))
+            start = -1
+    return "".join([*pieces, marked[end:]]), starts, blocks
+
+
+def without_indices(marked: str) -> str:
+    """A string without the indices of messages."""
+    return _INDEX.sub("", marked)

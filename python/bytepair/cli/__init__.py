@@ -34,9 +34,9 @@ from bytepair.errors import BytepairError
 
 #: The commands in the order of `--help`, and the file of each.
 COMMANDS: Final = {
-    "train": "train", "count": "count", "encode": "text", "decode": "text", "inspect": "look",
+    "train": "train", "count": "data", "encode": "text", "decode": "text", "inspect": "look",
     "evaluate": "evaluate", "compare": "look", "explore": "explore", "render": "render",
-    "verify": "look", "prune": "change", "extend": "change", "mixture": "count",
+    "verify": "look", "prune": "change", "extend": "change", "mixture": "data",
     "download": "data", "shard": "data", "plan": "data", "convert": "change",
     "vocabularies": "look",
 }  # fmt: skip

@@ -1,7 +1,9 @@
-"""`bytepair download`, `shard` and `plan`: the data that a model is trained on."""
+"""`bytepair count`, `mixture`, `download`, `shard` and `plan`: data of tokenizers and models."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,9 +12,126 @@ import click
 import bytepair
 from bytepair.cli import option, paths
 from bytepair.cli.messages import BadValue, Misuse, tell
+from bytepair.cli.paths import COUNTS_FILE
 from bytepair.corpus.column import Errors
 from bytepair.corpus.source import resolve
+from bytepair.files.outputs import remove_own
 from bytepair.shards.manifest import InputSplit, ShardFormat
+
+
+@option.command(
+    "bytepair count corpus/ -o counts.parquet",
+    "bytepair count corpus/ --checkpoint partial.parquet  # run it again to resume",
+    "bytepair train counts.parquet --vocab-size 32768",
+)
+@option.sources
+@click.option(
+    "--out", "-o", default="counts.parquet", type=COUNTS_FILE, help="The output file (parquet)."
+)
+@option.pattern
+@option.weight
+@option.threads
+@option.quiet
+@option.reading
+@option.many_processes
+def count(
+    source: tuple[str, ...],
+    out: Path,
+    pattern: str,
+    threads: int | None,
+    weight: tuple[str, ...],
+    **options: Any,
+) -> None:
+    """Count the pretokens of text; counts can be trained on, added and filtered.
+
+    SOURCE: files, folders, globs or URLs; - is text on standard input.
+    """
+    ranks = option.ranks_of(options)
+    if ranks:
+        option.refuse(
+            "ranks and Ray read all text and resume without a checkpoint",
+            "max_chars", "checkpoint", "memory_limit", "weight",
+        )  # fmt: skip
+    option.check_checkpoint(options["checkpoint"], source)
+    reading = bytepair.Reading(**options)
+    if ranks:
+        text = resolve(bytepair.corpus.Paths(source), split=reading.split)
+        shared = bytepair.distributed.count(
+            text, out, pattern=pattern, threads=threads, reading=reading,
+            overwrite=True,  # the option has refused other files, unless --force is given
+            **ranks,
+        )  # fmt: skip
+        if shared is None:
+            click.echo("this rank is done; the last rank to finish writes the counts")
+        else:
+            _report_counts(shared, out)
+        return
+
+    def counts_of(*names: str) -> bytepair.Counts:
+        files = paths.files(names)
+        return bytepair.count(files, pattern=pattern, reading=reading, threads=threads)
+
+    if weight:
+        option.refuse("--weight counts each source separately", "max_chars", "checkpoint")
+    counts = paths.weighted(source, weight, counts_of) if weight else counts_of(*source)
+    counts.save(out, overwrite=True)  # as above
+    if reading.checkpoint is not None:
+        remove_own(Path(reading.checkpoint))
+    _report_counts(counts, out)
+
+
+def _report_counts(counts: bytepair.Counts, out: Path) -> None:
+    size = counts.text_bytes / 1e6
+    click.echo(
+        f"{len(counts):,} distinct pretokens of {counts.total:,} in {size:,.1f} MB: {out}\n"
+        f"next: bytepair train {out}"
+    )
+
+
+@option.command(
+    "bytepair mixture gpt2 english=news/ code=repos/ german=de.txt",
+    "bytepair mixture my-tokenizer 'samples/*.txt' --merges 10k --json",
+)
+@click.argument("tokenizer")
+@option.pattern_of_file
+@option.sources
+@click.option(
+    "--merges", type=option.number, default=3000, help="Use the first merges, up to this number."
+)
+@click.option(
+    "--rounds", type=option.number, default=100, help="Solve at most this many linear programs."
+)
+@option.max_chars
+@option.threads
+@option.column
+@option.errors
+@option.max_document_bytes
+@option.quiet
+@option.as_json
+def mixture(
+    tokenizer: str,
+    pattern: str | None,
+    source: tuple[str, ...],
+    merges: int,
+    rounds: int,
+    as_json: bool,
+    threads: int | None,
+    **reading: Any,
+) -> None:
+    """Infer the mixture of texts that a vocabulary was trained on, from the order of its merges.
+
+    TOKENIZER: a folder, a file or a published name such as gpt2.
+
+    SOURCE: NAME=PATH, one sample for each kind of text; without NAME=, each file is a sample named
+    after the file. Together the samples must cover the training text. Requires scipy: the extra
+    "infer".
+    """
+    tok = bytepair.load(tokenizer, pattern=pattern)
+    result = bytepair.infer_mixture(
+        tok, paths.groups_of(source), merges=merges, rounds=rounds,
+        reading=bytepair.Reading(**reading), threads=threads,
+    )  # fmt: skip
+    click.echo(json.dumps(asdict(result), ensure_ascii=False, indent=2) if as_json else str(result))
 
 
 @option.command(
@@ -106,19 +225,14 @@ sharding = option.together(
 @option.tokenizer
 @sharding
 @option.threads
-@option.rank
-@option.world_size
-@option.ray
 @option.quiet
+@option.many_processes
 def shard(
     source: tuple[str, ...],
     out: Path,
     tokenizer: str,
     pattern: str | None,
-    rank: int | None,
-    world_size: int | None,
     threads: int | None,
-    ray: bool,
     **options: Any,
 ) -> None:
     """Encode text and write token shards; run it again to resume.
@@ -133,13 +247,9 @@ def shard(
     tok = bytepair.load(tokenizer, pattern=pattern)
     split: Any = "all" if options["split"] == "both" else options["split"]
     files = resolve(bytepair.corpus.Paths(source), split=split)
-    manifest: bytepair.shards.Manifest | None
-    if ray or rank is not None or world_size is not None:
-        manifest = bytepair.distributed.shard(
-            files, tok, out, rank=rank, world_size=world_size, ray=ray, threads=threads, **options
-        )
-    else:
-        manifest = bytepair.shards.write(files, tok, out, threads=threads, **options)
+    ranks = option.ranks_of(options)
+    write: Any = bytepair.distributed.shard if ranks else bytepair.shards.write
+    manifest = write(files, tok, out, threads=threads, **ranks, **options)
     if manifest is None:
         click.echo("this rank is done; the last rank to finish writes the shards")
         return

@@ -117,8 +117,6 @@ def hide_log() -> None:
 #: Arguments of Python whose option has a different name.
 RENAMED: Final = {
     "max_words": "superword_max_words",
-    "train_fields": "train_field",
-    "ignore_fields": "ignore_field",
     **{role: f"{role}_token" for role in ("bos", "eos", "pad", "eot")},
 }
 

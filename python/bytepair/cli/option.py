@@ -285,13 +285,21 @@ dropout = together(
         help="The random seed of --dropout; use a different one for each epoch.",
     ),
 )
-rank = click.option(
-    "--rank",
-    type=click.IntRange(min=0),
-    help="Process the share of this rank.  [default: the index of this task in a SLURM job array]",
-)
-world_size = click.option(
-    "--world-size", type=number, help="The number of ranks that share the work."
+#: The options that are fields of `Reading`.
+reading = together(
+    max_chars, doc_cap, column, errors, split, max_document_bytes, memory_limit, checkpoint,
+    title="Reading",
+)  # fmt: skip
+many_processes = together(
+    click.option(
+        "--rank",
+        type=click.IntRange(min=0),
+        help="Process the share of this rank.  [default: the index of this task in a SLURM job "
+        "array]",
+    ),
+    click.option("--world-size", type=number, help="The number of ranks that share the work."),
+    click.option("--ray", is_flag=True, help="Run on a Ray cluster."),
+    title="Many processes",
 )
 roles = together(
     click.option("--bos-token", help="The special token that begins a text."),
@@ -314,7 +322,13 @@ ROLES: Final = {
 
 
 force = click.option("--force", "overwrite", is_flag=True, help="Overwrite an existing tokenizer.")
-ray = click.option("--ray", is_flag=True, help="Run on a Ray cluster.")
+
+
+def ranks_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Remove the options of many processes; those that are given, as arguments of Python."""
+    values = {name: options.pop(name) for name in ("rank", "world_size", "ray")}
+    is_given = values["ray"] or values["rank"] is not None or values["world_size"] is not None
+    return values if is_given else {}
 
 
 def with_roles(tokenizer: bytepair.Tokenizer, options: Mapping[str, Any]) -> bytepair.Tokenizer:

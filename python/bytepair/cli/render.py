@@ -56,6 +56,7 @@ TEMPLATES: Final = {
 )
 @click.option(
     "--train-field",
+    "train_fields",
     type=click.Choice(FIELDS),
     multiple=True,
     help="A field of these turns that is trained on; may be repeated.  [default: all]",
@@ -78,7 +79,12 @@ TEMPLATES: Final = {
     type=click.Choice(["error", "warn", "off"]),
     help="What to do if a Jinja template drops text or never ends a turn.  [default: error]",
 )
-@click.option("--ignore-field", multiple=True, help="A field that is not read; may be repeated.")
+@click.option(
+    "--ignore-field",
+    "ignore_fields",
+    multiple=True,
+    help="A field that is not read; may be repeated.",
+)
 @click.option("--max-tokens", type=option.number, help="The most ids of a conversation.")
 @click.option(
     "--truncate",
@@ -107,9 +113,6 @@ def render(
     pattern: str | None,
     out: Path | None,
     template: str | None,
-    rows: str,
-    train_field: tuple[Any, ...],
-    ignore_field: tuple[str, ...],
     checks: str | None,
     statistics: Path | None,
     show: bool,
@@ -124,30 +127,26 @@ def render(
     option.one_of("out", "show")
     option.one_of("pad_to", "pack_to")
     tok = bytepair.load(tokenizer, pattern=pattern)
-    reads = ("train_on", "truncate", "errors", "require")
-    chosen = {name: value for name, value in options.items() if name in reads}
-    others = {name: value for name, value in options.items() if name not in reads}
     own_or_named = _template(tok, template, checks)
-    batch: Any
-    if rows == PAIRS:
+    options["train_fields"] = options["train_fields"] or None
+    are_pairs = options["rows"] == PAIRS
+    if are_pairs:
         no_pairs = ("train_on", "truncate", "require", "pad_to", "pack_to", "statistics")
         option.refuse("pairs have all turns of their answers, and no rows", *no_pairs)
-        others = {name: value for name, value in others.items() if name not in no_pairs}
-        how = ChatOptions(
-            ignore_fields=ignore_field, train_fields=train_field or None, errors=options["errors"]
-        )
-        batch = chat.render_preferences(tok, source, template=own_or_named, options=how, **others)
-    else:
-        how = ChatOptions(rows, ignore_field, train_fields=train_field or None, **chosen)  # type: ignore[arg-type]
-        batch = tok.render_batch(source, template=own_or_named, options=how, **others)
-    if rows != PAIRS:
+        options = {
+            name: value for name, value in options.items() if name not in (*no_pairs, "rows")
+        }
+    how = option.taken(ChatOptions, options)
+    render_all: Any = chat.render_preferences if are_pairs else bytepair.Tokenizer.render_batch
+    batch = render_all(tok, source, template=own_or_named, options=how, **options)
+    if not are_pairs:
         click.echo(batch.statistics, err=True)
         if statistics is not None:
             text = json.dumps(batch.statistics.to_json(), indent=2)
             write_whole(statistics, f"{text}\n".encode(), overwrite=True)
     if out is not None:
         path = batch.save(out, overwrite=True)  # the command has checked it
-        click.echo(f"{path}: {len(batch):,} {'pairs' if rows == PAIRS else 'rows'}")
+        click.echo(f"{path}: {len(batch):,} {'pairs' if are_pairs else 'rows'}")
         return
     for line in map(_drawing(tok) if show else _json, _rows(batch)):
         sys.stdout.write(f"{line}\n")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import click
 
@@ -59,19 +59,14 @@ def encode(
     files: tuple[str, ...],
     tokenizer: str,
     pattern: str | None,
-    column: str,
-    errors: Errors,
-    max_document_bytes: int,
     text: str | None,
     lines: bool,
-    special: Literal["text", "all", "none", "error"],
-    prepend: str | None,
-    append: str | None,
     dropout: float | None,
     seed: int | None,
     as_json: bool,
     count: bool,
     count_each: bool,
+    **how: Any,
 ) -> None:
     """Encode text: write one line of ids per document, while the text is still being read.
 
@@ -84,10 +79,9 @@ def encode(
     option.both_or_none("dropout", "seed")
     option.one_of("count", "count_each", "as_json")
     tok = bytepair.load(tokenizer, pattern=pattern)
-    how: dict[str, Any] = {"special": special, "prepend": prepend, "append": append}
+    inputs = _Inputs(option.taken(bytepair.Reading, how))
     encode_batch = _encoder(tok, how, dropout, seed, only_counts=count or count_each)
     output = _Output(encode_batch, as_json=as_json, count=count, count_each=count_each)
-    inputs = _Inputs(bytepair.Reading(column, errors, max_document_bytes=max_document_bytes))
     for pieces in inputs.sources(files, text):
         if lines and isinstance(pieces, Documents):
             raise BadValue("--lines is for text; a table has one document per row")

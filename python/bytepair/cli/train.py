@@ -20,7 +20,8 @@ from bytepair.files.outputs import check_output, remove_own
 #: The default vocabulary size for the sample text, which is small.
 SAMPLE_VOCAB_SIZE = 8192
 
-SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, мир! नमस्ते"
+#: What the command shows after training, token by token.
+SENTENCE = "Good morrow, how art thou? 1234 times"
 
 vocabulary = option.together(
     click.option(
@@ -151,17 +152,6 @@ superword_options = option.together(
     title="Superwords",
 )
 
-reading = option.together(
-    option.max_chars,
-    option.doc_cap,
-    option.column,
-    option.errors,
-    option.split,
-    option.max_document_bytes,
-    title="Reading",
-)
-
-
 #: The options that need `--parity` and `--superwords`: the fields of their values.
 PARITY: Final = ("development", "ratios", "window", "alpha", "global_merges")
 SUPERWORDS: Final = ("start", "pattern", "max_words", "never", "counts")
@@ -226,10 +216,8 @@ def superwords_of(options: dict[str, Any]) -> list[bytepair.Superwords]:
 @superword_options
 @option.roles
 @several_sources
-@reading
+@option.reading
 @option.threads
-@option.memory_limit
-@option.checkpoint
 @option.quiet
 def train(
     source: tuple[str, ...],
@@ -286,7 +274,7 @@ def train(
     path = tokenizer.save(out, overwrite=overwrite)
     if reading.checkpoint is not None:
         remove_own(Path(reading.checkpoint))
-    click.echo(tokenizer.show(SENTENCE, color=option.colored()))
+    click.echo(f"tokens: {tokenizer.show(SENTENCE, color=option.colored())}")
     curve = bytepair.evaluate.compression_curve(tokenizer)
     if len(curve) > 1 and curve[0]:
         click.echo(_curve(bytepair.evaluate.sweep(tokenizer)))

@@ -27,13 +27,6 @@ if _TYPE_CHECKING:
     )
     from bytepair.compat.rows import PaddedBatch, encode_arrow, pad
 
-_MODULES = ("huggingface", "nanochat", "rustbpe", "tiktoken")
-
-_CONVERSIONS = (
-    "FORMATS", "export_losses", "to_huggingface", "to_tiktoken", "to_transformers",
-)  # fmt: skip
-_ROWS = ("PaddedBatch", "encode_arrow", "pad")
-
 __all__ = [
     "FORMATS", "PaddedBatch", "encode_arrow", "export_losses", "huggingface", "nanochat", "pad",
     "rustbpe", "tiktoken", "to_huggingface", "to_tiktoken", "to_transformers",
@@ -41,7 +34,11 @@ __all__ = [
 
 _lazy(
     __name__,
-    {name: f"bytepair.compat.{name}" for name in _MODULES}
-    | dict.fromkeys(_CONVERSIONS, "bytepair.compat.conversions")
-    | dict.fromkeys(_ROWS, "bytepair.compat.rows"),
-)
+    {
+        "conversions": (
+            "FORMATS", "export_losses", "to_huggingface", "to_tiktoken", "to_transformers",
+        ),
+        "rows": ("PaddedBatch", "encode_arrow", "pad"),
+        **{name: (name,) for name in ("huggingface", "nanochat", "rustbpe", "tiktoken")},
+    },
+)  # fmt: skip

@@ -63,7 +63,7 @@ def encode_arrow(
     """
     from bytepair._internal.extras import pyarrow as pa
 
-    texts = arrow.imported(array)
+    texts = arrow.import_column(array)
     chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
     encoded = []
     for chunk in chunks:

@@ -25,12 +25,10 @@ if _TYPE_CHECKING:
 _lazy(
     __name__,
     {
-        "Paths": "bytepair.corpus.names",
-        "Texts": "bytepair.corpus.source",
-        "download": "bytepair.corpus.download",
-        "download_dataset": "bytepair.corpus.download",
-        "list_files": "bytepair.corpus.names",
-        "read_documents": "bytepair.corpus.documents",
+        "documents": ("read_documents",),
+        "download": ("download", "download_dataset"),
+        "names": ("Paths", "list_files"),
+        "source": ("Texts",),
     },
 )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from bytepair.corpus.column import Column, no_column, strings
 from bytepair.errors import ArgumentError, CorpusError
@@ -20,43 +20,44 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def imported(source: Any) -> pa.Array | pa.ChunkedArray:
-    """Import an array or chunked array from an object with the Arrow interface."""
+def import_data(source: Any) -> pa.Array | pa.ChunkedArray | pa.RecordBatchReader:
+    """Import an object with the Arrow interface; a table is a reader of its batches."""
     from bytepair._internal.extras import pyarrow as pa
 
     if isinstance(source, pa.Array | pa.ChunkedArray):
         return source
-    if isinstance(source, pa.Table | pa.RecordBatch) or hasattr(source, "__dataframe__"):
-        raise ArgumentError(_NO_TABLE, hint="pass for example table['text']")
     if hasattr(source, "__arrow_c_stream__"):
-        array = pa.chunked_array(source)
-    elif hasattr(source, "__arrow_c_array__"):
-        array = pa.array(source)
-    else:
+        try:
+            return pa.RecordBatchReader.from_stream(source)
+        except pa.ArrowInvalid:  # a stream of arrays
+            return pa.chunked_array(source)
+    array = pa.array(source)
+    if pa.types.is_struct(array.type):
+        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(array)]).to_reader()
+    return array
+
+
+def import_column(source: Any) -> pa.Array | pa.ChunkedArray:
+    """Import an array or chunked array from an object with the Arrow interface."""
+    from bytepair._internal.extras import pyarrow as pa
+
+    if not is_arrow(source):
         kind = type(source).__name__
         raise ArgumentError(
             f"a {kind} is not Arrow data", hint="pass a list of str to encode_batch_to_numpy"
         )
-    if pa.types.is_struct(array.type):
-        if not _is_column_of_duckdb(source):
-            raise ArgumentError(_NO_TABLE, hint="pass for example table['text']")
-        chunks = [chunk.field(0) for chunk in array.chunks]
-        return pa.chunked_array(chunks, array.type.field(0).type)
-    return array
+    data = import_data(source)
+    if isinstance(data, pa.Array | pa.ChunkedArray):
+        return data
+    # DuckDB has no type for columns: the column of a relation is a relation of one column.
+    if type(source).__name__ != "DuckDBPyRelation" or len(data.schema) != 1:
+        raise ArgumentError("expected a column, not a table", hint="pass for example table['text']")
+    return data.read_all().column(0)
 
 
 def is_arrow(source: object) -> bool:
     """Whether an object has the Arrow interface."""
     return any(hasattr(source, f"__arrow_c_{kind}__") for kind in ("array", "stream"))
-
-
-def _is_column_of_duckdb(source: Any) -> bool:
-    """DuckDB has no type for columns: the column of a relation is a relation of one column."""
-    names = getattr(source, "columns", None)
-    return type(source).__name__ == "DuckDBPyRelation" and names is not None and len(names) == 1
-
-
-_NO_TABLE: Final = "expected a column, not a table"
 
 
 def texts(source: Any) -> Iterable[str]:
@@ -66,7 +67,7 @@ def texts(source: Any) -> Iterable[str]:
     """
     if hasattr(source, "__iter__") and find_spec("pyarrow") is None:
         return source  # type: ignore[no-any-return]
-    array = imported(source)
+    array = import_column(source)
     if array.null_count:
         row = array.is_null().index(True).as_py()
         raise ArgumentError(

@@ -17,11 +17,12 @@ from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 from bytepair import _core
+from bytepair._internal.checks import check_whole
 from bytepair._internal.progress import ShareRead
 from bytepair.corpus import arrow, bounds
-from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, ReadBounds
-from bytepair.corpus.column import Column, Errors, Skip, SkipLog, until
-from bytepair.corpus.files import Input, Split
+from bytepair.corpus.bounds import Expansion, ReadBounds
+from bytepair.corpus.column import Column, Skip, SkipLog, until
+from bytepair.corpus.files import Input
 from bytepair.corpus.kinds import CorpusFile, Kind, compression_of, kind_of
 from bytepair.corpus.read_ahead import ahead, check_stopped
 from bytepair.corpus.source import Reading, Source, resolve_files
@@ -50,16 +51,7 @@ class DocumentSelection:
 
 
 def read_documents(
-    source: Source,
-    column: str = "text",
-    split: Split | None = None,
-    start: int = 0,
-    step: int = 1,
-    *,
-    errors: Errors = "strict",
-    max_chars: int | None = None,
-    doc_cap: int | None = None,
-    max_document_bytes: int = DOCUMENT_BYTES,
+    source: Source, reading: Reading = Reading(), *, start: int = 0, step: int = 1
 ) -> Iterator[pa.RecordBatch]:
     """Read documents as Arrow batches with one column of large strings. Needs the extra `data`.
 
@@ -67,18 +59,12 @@ def read_documents(
         source: files, as in `bytepair.train`: parquet, jsonl or text files (one document per
             file), optionally compressed as `.gz` or `.zst`, of this machine or of remote storage
             that Arrow supports (`s3://`, `gs://`, `hf://` and others).
-        column: the table column or JSON field that contains the text.
-        split: "train", "val" or "all". A data set may say which of its files are for validation
-            (`bytepair.corpus.files`); where none does, "val" means the last file and "train" all
-            others, as in nanochat. None means "train" of a data set that says it, else "all".
+        reading: which text is read; its limits of counting do not matter. Where no data set says
+            which of its files are for validation, its split "val" means the last file and "train"
+            all others, as in nanochat.
         start: the first row group of each parquet file to read; for jsonl, the first block of
             16 MB; for text files, the first file.
         step: read every `step`-th row group, so that rank r of w passes `start=r, step=w`.
-        errors: as in `bytepair.count`.
-        max_chars: stop after the document with which the total exceeds this many characters.
-        doc_cap: read at most this many characters of each document.
-        max_document_bytes: the maximum size of a document; a longer one is an error. So is a
-            parquet page larger than both 192 MB and 1.5 times this size.
 
     Raises:
         CorpusError: if there is nothing to read, or something cannot be read; the message contains
@@ -93,14 +79,12 @@ def read_documents(
         >>> sum(batch.num_rows for batch in batches)
         60
     """
-    if start < 0 or step < 1:
-        raise CorpusError(
-            f"start is {start} and step is {step}", hint="pass start >= 0 and step >= 1"
-        )
-    files = resolve_files(source, split, by_position=True).files
-    reading = Reading(column, errors, max_chars, doc_cap, max_document_bytes)
-    stream = until(_strided(files, reading, DocumentSelection(0, start, step)), max_chars)
-    return ahead(arrow.record_batch(texts, column) for texts in stream)
+    check_whole("start", start)
+    check_whole("step", step, least=1)
+    files = resolve_files(source, reading.split, by_position=True).files
+    selected = _strided(files, reading, DocumentSelection(0, start, step))
+    stream = until(selected, reading.max_chars)
+    return ahead(arrow.record_batch(texts, reading.column) for texts in stream)
 
 
 def _strided(

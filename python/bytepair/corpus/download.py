@@ -30,7 +30,7 @@ from typing import Any, Final
 from bytepair._internal.progress import Bar, Callback
 from bytepair._internal.system import naming, sync
 from bytepair.errors import DownloadError, NotAFileError
-from bytepair.files.outputs import check_alone, open_own, remove_own, write_whole
+from bytepair.files.outputs import check_alone, check_inside, open_own, remove_own, write_whole
 from bytepair.files.safe import is_plain
 
 ENDPOINT: Final = "https://huggingface.co"
@@ -223,6 +223,7 @@ def fetch_all(
                 received.expect(number, size)
 
             file = files[number]
+            check_inside(dir, dir / file.name)
             path = fetch(file, dir / file.name, on_bytes=gained, on_size=missing, stop=stop)
             received.expect(number, 0)
             return path

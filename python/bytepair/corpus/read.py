@@ -93,17 +93,19 @@ def _open(
 ) -> Iterator[TextBatch | Skip]:
     if isinstance(resolved, Files):
         return ahead(_read_files(resolved.files, reading, share))
-    column, cap = reading.column, reading.doc_cap
-    if isinstance(resolved, Texts) or resolved.kind == "rows":
-        texts = resolved.texts if isinstance(resolved, Texts) else _fields(resolved.data, column)
-        return _capped(_checked_texts(_read_texts(texts), reading.errors), cap)
-    if resolved.kind == "datasets":
-        columns = _read_columns(_tables(resolved.data, column), column)
+    column = reading.column
+    batches: Iterator[TextBatch]
+    if isinstance(resolved, Texts):
+        batches = _read_texts(resolved.texts)
+    elif resolved.kind == "rows":
+        batches = _read_texts(_fields(resolved.data, column))
+    elif resolved.kind == "datasets":
+        batches = _read_columns(_tables(resolved.data, column), column)
     elif is_arrow(resolved.data):
-        columns = _read_arrow(resolved.data, column, "the Arrow data")
+        batches = _read_arrow(resolved.data, column, "the Arrow data")
     else:
-        columns = _read_columns(resolved.data, column)
-    return _capped(_checked(columns, reading.errors), cap)
+        batches = _read_columns(resolved.data, column)
+    return _capped(_checked(batches, reading.errors), reading.doc_cap)
 
 
 def _read_files(
@@ -153,32 +155,6 @@ def _read_texts(texts: Iterable[Any]) -> Iterator[list[str]]:
         yield batch
 
 
-def _checked_texts(batches: Iterator[list[str]], errors: Errors) -> Iterator[TextBatch | Skip]:
-    """Refuse, replace or skip lone surrogates in texts, as `errors` says."""
-    done = 0
-    for batch in batches:
-        lone = _core.lone_surrogates(batch)
-        start = 0
-        for text in lone:
-            row, reason = text.index, text.reason
-            if errors == "strict":
-                place = f"text {done + row} of the source"
-                raise CorpusError(f"{place}: {reason}", option="errors", hint=REPAIR)
-            yield batch[start:row]
-            if errors == "replace":
-                yield [_replaced(batch[row])]
-            else:
-                yield Skip(MEMORY, done + row, 1, reason)
-            start = row + 1
-        yield batch[start:] if lone else batch
-        done += len(batch)
-
-
-def _replaced(text: str) -> str:
-    """A text with U+FFFD in place of lone surrogates; a pair becomes its character."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 # ---------------------------------------------------------------------------- Arrow
 
 
@@ -204,8 +180,7 @@ def _read_arrow(source: Any, column: str, name: str) -> Iterator[Column]:
     """The columns of an array, a chunked array or a table."""
     from bytepair._internal.extras import pyarrow as pa
 
-    if not isinstance(source, pa.Array | pa.ChunkedArray):
-        source = _imported(source)
+    source = arrow.import_data(source)
     if isinstance(source, pa.Array | pa.ChunkedArray):
         for chunk in [source] if isinstance(source, pa.Array) else source.chunks:
             yield arrow.column(chunk, name)
@@ -216,40 +191,41 @@ def _read_arrow(source: Any, column: str, name: str) -> Iterator[Column]:
             yield arrow.column(batch.slice(start, BATCH_ROWS).column(column), name)
 
 
-def _imported(source: Any) -> Any:
-    """An object with the Arrow interface as an array, a chunked array or a reader of batches."""
-    from bytepair._internal.extras import pyarrow as pa
-
-    if hasattr(source, "__arrow_c_stream__"):
-        try:
-            return pa.RecordBatchReader.from_stream(source)
-        except pa.ArrowInvalid:  # a stream of arrays
-            return pa.chunked_array(source)
-    array = pa.array(source)
-    if pa.types.is_struct(array.type):
-        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(array)]).to_reader()
-    return array
-
-
-def _checked(columns: Iterable[Column], errors: Errors) -> Iterator[TextBatch | Skip]:
-    """Skip or replace invalid UTF-8 in columns, as `errors` says."""
-    rows: Counter[str] = Counter()
-    for column in columns:
-        first = rows[column.name]
-        rows[column.name] += len(column)
-        wrong = [] if errors == "strict" else _core.not_utf8(column.data, column.offsets)
-        if wrong and errors == "replace":
-            yield strings(column, "replace")
-            continue
-        start = 0
-        for document in wrong:
-            yield column[start : document.index]
-            yield Skip(column.name, first + document.index, 1, document.reason)
-            start = document.index + 1
-        yield column[start:] if wrong else column
-
-
 # ---------------------------------------------------------------------------- limits
+
+
+def _checked(batches: Iterable[TextBatch], errors: Errors) -> Iterator[TextBatch | Skip]:
+    """Refuse, replace or skip lone surrogates and invalid UTF-8, as `errors` says.
+
+    The consumer refuses invalid UTF-8, which it finds anyway.
+    """
+    rows: Counter[str] = Counter()
+    for batch in batches:
+        if isinstance(batch, list):
+            name, wrong = MEMORY, _core.lone_surrogates(batch)
+        else:
+            name = batch.name
+            wrong = [] if errors == "strict" else _core.not_utf8(batch.data, batch.offsets)
+        first, start = rows[name], 0
+        rows[name] += len(batch)
+        if wrong and errors == "replace":
+            yield _replaced(batch)
+            continue
+        for document in wrong:
+            if errors == "strict":
+                place = f"text {first + document.index} of the source"
+                raise CorpusError(f"{place}: {document.reason}", option="errors", hint=REPAIR)
+            yield batch[start : document.index]
+            yield Skip(name, first + document.index, 1, document.reason)
+            start = document.index + 1
+        yield batch[start:] if wrong else batch
+
+
+def _replaced(batch: TextBatch) -> list[str]:
+    """Documents with U+FFFD in place of what is invalid; surrogates that are a pair are one."""
+    if isinstance(batch, Column):
+        return strings(batch, "replace")
+    return [t.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for t in batch]
 
 
 def _capped(stream: Iterator[TextBatch | Skip], doc_cap: int | None) -> Iterator[TextBatch | Skip]:

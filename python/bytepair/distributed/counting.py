@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from itertools import repeat
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +27,6 @@ from bytepair.distributed.tasks import Task, TaskFolder
 from bytepair.errors import ArgumentError, CountsError, InUseError, ShardError
 from bytepair.files.outputs import scratch
 from bytepair.shards import manifest, state
-from bytepair.shards.manifest import Fields
 from bytepair.training.counting import CountOptions, count_with_skips
 from bytepair.training.counts import Counts, read_counts
 from bytepair.training.counts_file import check_counts_output, metadata_of
@@ -50,6 +48,7 @@ def count(
     reading: Reading = Reading(),
     threads: int | None = None,
     task_bytes: int = tasks.TASK_BYTES,
+    overwrite: bool = False,
 ) -> Counts | None:
     """Count the pretokens of files with many processes; the result is that of `bytepair.count`.
 
@@ -67,6 +66,7 @@ def count(
         threads: the maximum number of threads of each process; None means one with Ray, which gives
             each task one core, else `BYTEPAIR_NUM_THREADS`, or else all processors.
         task_bytes: the approximate number of bytes of the files of a task.
+        overwrite: whether to replace a file that holds no counts.
 
     Returns:
         The counts, from the process that finishes last, and from all that come later; None from the
@@ -76,7 +76,7 @@ def count(
         CorpusError: if something cannot be read.
         ShardError: if the folder has tasks of a different count, two processes have the same rank,
             or a rank is passed with Ray.
-        OverwriteError: if `out` exists and holds no counts.
+        OverwriteError: if `out` exists and holds no counts, and `overwrite` is false.
         ImportError: if Ray is asked for and not installed.
         ConnectionError: if the Ray cluster does not answer.
 
@@ -105,12 +105,12 @@ def count(
     files = resolve_files(source, reading.split).files
     with scratch() if out is None else nullcontext(Path(out).parent) as folder:
         path = folder / ("counts.parquet" if out is None else Path(out).name)
-        check_counts_output(path)
+        check_counts_output(path, overwrite=overwrite)
         job = {
             "pattern": regex, "doc_cap": reading.doc_cap, "column": reading.column,
             "errors": reading.errors, "unicode": _core.UNICODE_VERSION, **recorded(files, folder),
         }  # fmt: skip
-        return _count(CountJob(path, job, options, task_bytes), files, ranks)
+        return _count(CountJob(path, job, options, task_bytes, overwrite), files, ranks)
 
 
 @dataclass(frozen=True)
@@ -122,12 +122,14 @@ class CountJob:
         values: what determines the result.
         options: how each task counts.
         task_bytes: the approximate number of bytes of the files of a task.
+        overwrite: whether the output may replace a file that holds no counts.
     """
 
     path: Path
     values: dict[str, Any]
     options: CountOptions
     task_bytes: int
+    overwrite: bool
 
     @property
     def folder(self) -> TaskFolder:
@@ -197,23 +199,29 @@ def _put_together(job: CountJob, work: list[Task]) -> Counts:
     folder, skips = job.folder, SkipLog()
     folder.redo_broken(work, lambda task: count_task(task, folder, job.options))
     for task in work:
-        mark = folder.mark(task)
-        first = map(_skipped, mark.items("first"), repeat(mark))
-        skips.add(*first, documents=mark.count("skipped"))
+        documents, first = folder.mark(task, _skipped)
+        skips.add(*first, documents=documents)
     counts = added(read_counts(folder.of(task) / PART) for task in work)
     record = {"job": job.values, "checksum": _checksum(counts)}
-    counts.save(job.path, metadata={JOB: json.dumps(record)})
+    counts.save(job.path, metadata={JOB: json.dumps(record)}, overwrite=job.overwrite)
     folder.clear()
     skips.warn()
     return counts
 
 
-def _skipped(values: Any, mark: Fields) -> Skip:
-    """A skipped document that a mark names."""
+def _skipped(mark: Any) -> tuple[int, list[Skip]]:
+    """How many documents a task has skipped, and the first of them, as its mark says."""
+    match mark:
+        case {"skipped": documents, "first": [*places]} if manifest.are_counts(documents):
+            return documents, list(map(_skip, places))
+    raise ValueError("what was skipped is not what it must be")
+
+
+def _skip(values: Any) -> Skip:
     match values:
-        case [str(), int(row), int() | None, str(), str()] if manifest.is_count(row):
+        case [str(), row, int() | None, str(), str()] if manifest.are_counts(row):
             return Skip(*values)
-    raise mark.wrong("first")
+    raise ValueError("a skipped document is not what it must be")
 
 
 def added(parts: Iterable[Counts]) -> Counts:

@@ -25,12 +25,7 @@ CONNECT_SECONDS: Final = 10.0
 
 
 def check() -> None:
-    """Check that Ray is installed and its cluster answers, before anything is read or written.
-
-    Raises:
-        ImportError: if Ray is not installed.
-        ConnectionError: if the cluster that Ray would use does not answer.
-    """
+    """Check that Ray is installed and its cluster answers, before anything is read or written."""
     try:
         import_module("pandas")  # which Ray Data imports when it is used
         from bytepair._internal.extras import ray
@@ -61,11 +56,7 @@ def run(items: Iterable[Any], function: Callable[..., Any], arguments: tuple[Any
 
 
 def _check_reachable() -> None:
-    """Check that the cluster that Ray would use answers; Ray itself retries for many minutes.
-
-    Raises:
-        ConnectionError: if it does not answer.
-    """
+    """Check that the cluster that Ray would use answers; Ray itself retries for many minutes."""
     address, origin = os.environ.get("RAY_ADDRESS", "auto"), "RAY_ADDRESS"
     if address == "auto":
         note = _address_file()

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, Unpack
 
@@ -25,7 +26,7 @@ from bytepair.shards import Manifest, manifest
 from bytepair.shards.encode import EncodedRows, Sink, encode_all
 from bytepair.shards.job import ShardJob, ShardKeywords, ShardOptions, make_job
 from bytepair.shards.layout import DiskFile
-from bytepair.shards.manifest import MOST, Address, Fields, SkipRecord, damaged, read_skip
+from bytepair.shards.manifest import MOST, Address, SkipRecord, are_counts, parse_skip
 from bytepair.shards.state import state_of
 from bytepair.shards.writer import resumed
 from bytepair.tokenizer import Tokenizer
@@ -155,7 +156,8 @@ def _assemble(
         parts.redo_broken(work, lambda task: encode_task(task, parts, job, threads))
         for task in work:
             share.enter(0, after=int(job.starts[task.end]))
-            for item in _documents(_Part.load(task, parts.mark(task), job.dtype), start):
+            part = parts.mark(task, partial(_Part.load, task, parts.of(task), job.dtype))
+            for item in _documents(part, start):
                 take(item)
 
     with suppress(InUseError), manifest.locked(folder), Bar(progress) as bar:
@@ -190,20 +192,23 @@ class _Part:
     skipped: list[tuple[int, SkipRecord]]  # with the document before which it was
 
     @classmethod
-    def load(cls, task: Task, mark: Fields, dtype: np.dtype[Any]) -> Self:
+    def load(cls, task: Task, folder: Path, dtype: np.dtype[Any], mark: Any) -> Self:
         """Map the files of a task that is done, whose checksums are right."""
-        ids, documents = (mark.folder / name for name in FILES)
-        tokens, rows = mark.count("tokens"), np.fromfile(documents, np.int64)
-        skipped = [(left.count("document"), read_skip(left)) for left in mark.objects("skipped")]
+        ids, documents = (folder / name for name in FILES)
         sizes = [path.stat().st_size for path in (ids, documents)]
-        if sizes != [tokens * dtype.itemsize, 32 * mark.count("documents")]:
-            raise damaged(mark.path, "its files have other sizes", mark.folder)
-        rows = rows.reshape(-1, 4)
+        match mark:
+            case {"tokens": tokens, "documents": count, "skipped": [*items]} if are_counts(
+                tokens, count
+            ) and sizes == [tokens * dtype.itemsize, 32 * count]:
+                skipped = list(map(_parse_skip, items))
+            case _:
+                raise ValueError("its files have other sizes, or what was skipped is missing")
+        rows = np.fromfile(documents, np.int64).reshape(-1, 4)
         low, high = (0, 0, task.first_input, 0), (tokens + 1, MOST, task.end, MOST)
         marked = [0, *(at for at, _ in skipped), len(rows)]
         is_right = ((rows >= low) & (rows < high)).all() and marked == sorted(marked)
         if not is_right or rows[:, 0].sum() != tokens:
-            raise damaged(mark.path, "its files have impossible numbers", mark.folder)
+            raise ValueError("its files have impossible numbers")
         return cls(np.memmap(ids, dtype, "r") if tokens else np.empty(0, dtype), rows, skipped)
 
     def first_from(self, address: Address) -> int:
@@ -220,10 +225,15 @@ class _Part:
                 first : min(first + COPIED_DOCUMENTS, end)
             ].T
             offsets, text_ends = (np.cumsum([0, *sizes]) for sizes in (tokens, text_bytes))
-            is_new = np.ones(len(rows), np.bool_)  # whether a document begins a run of rows
-            is_new[1:] = (np.diff(inputs) != 0) | (np.diff(rows) != 1)
-            starts = np.flatnonzero(is_new)
-            places = [Address(int(inputs[start]), int(rows[start])) for start in starts]
+            places = [Address(*place) for place in zip(inputs.tolist(), rows.tolist(), strict=True)]
             ids = self.ids[at : at + int(offsets[-1])]
-            yield EncodedRows(ids, offsets, text_ends, starts, places)
+            yield EncodedRows(ids, offsets, text_ends, np.arange(len(rows)), places)
             at += len(ids)
+
+
+def _parse_skip(values: Any) -> tuple[int, SkipRecord]:
+    """What was skipped, and the document before which."""
+    match values:
+        case {"document": document} if are_counts(document):
+            return document, parse_skip(values)
+    raise ValueError("a skipped document is not what it must be")

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from bytepair.corpus.files import Input
 from bytepair.distributed import on_ray
@@ -23,7 +23,9 @@ from bytepair.errors import ShardError, warn
 from bytepair.files.outputs import check_alone, remove_own
 from bytepair.files.safe import check_own_folder, check_regular
 from bytepair.shards import manifest, state
-from bytepair.shards.manifest import DamageError, Fields, ShardPart
+from bytepair.shards.manifest import DamageError, ShardPart
+
+T = TypeVar("T")
 
 #: The approximate number of bytes of the files of a task.
 TASK_BYTES: Final = 1 << 27
@@ -143,7 +145,7 @@ class TaskFolder:
         state.check_contents(self.root, ROOT_NAMES)
         path = self.root / manifest.JOB
         if path.exists():
-            before = manifest.read_job(path, self.root)
+            before = manifest.read_json(path, self.root, manifest.parse_job)
             state.check_job(self.root, before, self.job, self.root.parent)
         elif folders:
             raise ShardError(f"{folders[0]} is there without a {manifest.JOB}; move it elsewhere")
@@ -166,9 +168,9 @@ class TaskFolder:
         """Whether every one of these tasks has its mark."""
         return all((self.of(task) / MARK).exists() for task in work)
 
-    def mark(self, task: Task) -> Fields:
-        """The mark of a task."""
-        return Fields.read(self.of(task) / MARK, self.of(task))
+    def mark(self, task: Task, parse: Callable[[Any], T]) -> T:
+        """What the mark of a task says."""
+        return manifest.read_json(self.of(task) / MARK, self.of(task), parse)
 
     def run(self, task: Task, work: Callable[[Path], dict[str, Any]]) -> None:
         """Run a task unless it is done.
@@ -207,7 +209,7 @@ class TaskFolder:
         for name in (*names, MARK):
             check_regular(folder / name)
         try:
-            parts = [ShardPart.read(part) for part in self.mark(task).objects("parts")]
+            parts = self.mark(task, _parts)
             if [part.file for part in parts] != names or any(part.offset for part in parts):
                 return f"{MARK} does not name the files {', '.join(names)}"
             wrong = [state.wrong_part(folder, part, end=part.bytes) for part in parts]
@@ -218,17 +220,32 @@ class TaskFolder:
             return f"{MARK} is damaged: {error}"
 
     def clear(self) -> None:
-        """Remove the files of the tasks and their folders, unless they are those of another job."""
+        """Remove the files of the tasks and their folders, unless they are those of another job.
+
+        All is done then, so it is a warning if they belong to another user and cannot be removed.
+        """
         check_own_folder(self.root)
         path = self.root / manifest.JOB
         if not path.exists():
             return
-        if state.differing(manifest.read_job(path, self.root), self.job, self.root.parent):
+        before = manifest.read_json(path, self.root, manifest.parse_job)
+        if state.differing(before, self.job, self.root.parent):
             return
         state.check_contents(self.root, ROOT_NAMES)
-        for folder in self._folders():
-            state.remove_folder(folder, self._task_names)
-        state.remove_folder(self.root, re.escape(manifest.JOB))
+        try:
+            for folder in self._folders():
+                state.remove_folder(folder, self._task_names)
+            state.remove_folder(self.root, re.escape(manifest.JOB))
+        except PermissionError as error:
+            warn(f"the result is whole, but {self.root} cannot be removed: {error.strerror}")
+
+
+def _parts(mark: Any) -> list[ShardPart]:
+    """The files of a task, as its mark says."""
+    match mark:
+        case {"parts": [*parts]}:
+            return list(map(manifest.parse_part, parts))
+    raise ValueError("parts are missing")
 
 
 @dataclass(frozen=True)

@@ -25,14 +25,15 @@ if _TYPE_CHECKING:
     )
     from bytepair.tokenizer.cover import cover
 
-_VOCABULARIES = ("to_llguidance", "to_outlines", "to_xgrammar", "with_sentencepiece_ids")
-
 __all__ = [
     "cover", "plugins", "to_llguidance", "to_outlines", "to_xgrammar", "with_sentencepiece_ids",
 ]  # fmt: skip
 
 _lazy(
     __name__,
-    {"cover": "bytepair.tokenizer.cover", "plugins": "bytepair.engines.plugins"}
-    | dict.fromkeys(_VOCABULARIES, "bytepair.engines.vocabularies"),
+    {
+        "bytepair.tokenizer.cover": ("cover",),
+        "plugins": ("plugins",),
+        "vocabularies": ("to_llguidance", "to_outlines", "to_xgrammar", "with_sentencepiece_ids"),
+    },
 )

@@ -15,12 +15,13 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
 from io import BufferedRandom
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from bytepair import _core
-from bytepair._internal import system
+from bytepair._internal.system import sync
 from bytepair.errors import ArgumentError, NotAFileError, NotAFolderError, OverwriteError
 
 #: Suffixes of files with vocabularies or ids, which a new folder gets only by mistake.
@@ -75,6 +76,19 @@ def _check_status(path: Path, status: os.stat_result) -> None:
     raise NotAFileError(f"{str(path)!r} is {kind}, so it is not written to", hint="remove it")
 
 
+def check_inside(folder: Path, path: Path) -> None:
+    """Check that no folder between a folder and a path in it is a link, which may lead elsewhere.
+
+    Raises:
+        NotAFolderError: if one is.
+    """
+    for name in path.relative_to(folder).parents:
+        if name.name and (folder / name).is_symlink():
+            raise NotAFolderError(
+                f"{str(folder / name)!r} is a link, so nothing is written there", hint="remove it"
+            )
+
+
 def open_own(path: Path) -> BufferedRandom:
     """Open a file that this job may have begun, for reading and writing; create it if it is new."""
     check_alone(path)
@@ -90,6 +104,52 @@ def open_own(path: Path) -> BufferedRandom:
     return os.fdopen(handle, "r+b")
 
 
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock on a lock file, which is created; the system releases it if the process dies.
+
+    If another process holds it, the error is `BlockingIOError`.
+    """
+    is_posix = hasattr(os, "O_DIRECTORY")  # Windows cannot remove a file that is open
+    while True:
+        with open_own(path) as file:
+            _lock(file.fileno())
+            if not _is_file(path, file.fileno()):
+                continue  # the previous holder has removed it
+            try:
+                yield
+            finally:
+                if is_posix:  # while locked, so that no other holder's file is removed
+                    path.unlink(missing_ok=True)
+        if not is_posix:
+            with suppress(OSError):  # another process may have opened it already
+                path.unlink(missing_ok=True)
+        return
+
+
+def _lock(handle: int) -> None:
+    try:
+        import fcntl
+    except ImportError:
+        msvcrt: Any = import_module("msvcrt")
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EDEADLK):
+                raise BlockingIOError(errno.EAGAIN, "it is locked") from None
+            raise
+    else:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is_file(path: Path, handle: int) -> bool:
+    """Whether a file descriptor refers to the file that now has this path."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(handle))
+    except FileNotFoundError:
+        return False
+
+
 def remove_own(path: Path) -> None:
     """Remove a file that this job has written, if it exists."""
     check_alone(path)
@@ -99,7 +159,8 @@ def remove_own(path: Path) -> None:
 def write_whole(path: Path, data: bytes | memoryview, *, overwrite: bool = True) -> None:
     """Write a file atomically: create a temporary one beside it, sync, rename, sync the folder.
 
-    A file that is replaced keeps its permissions. An error names the file.
+    A file that is replaced keeps its permissions, but not the one to act as its owner (setuid):
+    somebody else may have made it. An error names the file.
     """
     check_output(path, overwrite=overwrite)
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
@@ -109,11 +170,11 @@ def write_whole(path: Path, data: bytes | memoryview, *, overwrite: bool = True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         try:
             with os.fdopen(os.open(new, flags, 0o666, dir_fd=folder), "wb") as file:
-                with suppress(FileNotFoundError):
-                    os.chmod(new, stat.S_IMODE(path.stat().st_mode), dir_fd=folder)
+                if folder is not None and path.exists():
+                    os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
                 file.write(data)
                 file.flush()
-                system.sync(file.fileno())
+                sync(file.fileno())
             os.replace(new, old, src_dir_fd=folder, dst_dir_fd=folder)
             if folder is not None:
                 os.fsync(folder)
@@ -190,7 +251,7 @@ def scratch() -> Iterator[Path]:
         ExitStack() as locks,
     ):
         with suppress(OSError):  # the file system may have no locks; then nothing is removed later
-            locks.enter_context(system.locked(Path(name, LOCK)))
+            locks.enter_context(locked(Path(name, LOCK)))
         yield Path(name)
 
 
@@ -210,7 +271,7 @@ def _remove_if_unowned(entry: os.DirEntry[str]) -> None:
         is_own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
         if not is_own or time.time() - status.st_mtime < YOUNG_SECONDS:
             return
-        with system.locked(Path(entry.path, LOCK)):
+        with locked(Path(entry.path, LOCK)):
             pass
         shutil.rmtree(entry.path)
 
@@ -246,6 +307,8 @@ def write_files(path: Path, files: Mapping[Path, bytes], *, removed: Sequence[Pa
     All are checked before the first is written.
     """
     for file in (*files, *removed):
+        if file != path:
+            check_inside(path, file)
         check_alone(file)
     for file, data in files.items():
         if file != path:

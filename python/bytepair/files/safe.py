@@ -98,15 +98,6 @@ def is_plain(name: str) -> bool:
     return plain and device is None
 
 
-def check_plain(name: str, place: Path) -> None:
-    """Check that a file name that stands in a file is plain."""
-    if not is_plain(name):
-        raise ShardError(
-            f"{place} names the file {name[:200]!r}; it must be a plain file name, of a file in "
-            "the same folder"
-        )
-
-
 def check_regular(path: Path) -> None:
     """Check that what stands at a path, if anything, is a regular file and no link."""
     try:

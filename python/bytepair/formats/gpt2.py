@@ -158,7 +158,7 @@ def check_merges(
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
-    """What the two files lose beside the values that the table of capabilities has."""
+    """What the two files lose beside the values that the table of formats has."""
     if any(left.startswith(b"#version") for left, _ in listed_merges(tokenizer)):
         return ["merges that begin with #version, which readers treat as a comment"]
     return []

@@ -20,50 +20,26 @@ if _TYPE_CHECKING:
     from bytepair.shards.job import TOKENS_PER_SHARD, ShardOptions
     from bytepair.shards.layout import LAYOUTS
     from bytepair.shards.manifest import Manifest, Shard, ShardPart
-    from bytepair.shards.read import Batches, Dataset
+    from bytepair.shards.read import Batches, Dataset, Report, verify
     from bytepair.shards.texts import TextBatches, TextOptions
-    from bytepair.shards.verification import Report, verify
     from bytepair.shards.writer import write
 
 _lazy(
     __name__,
     {
-        "Batches": "bytepair.shards.read",
-        "Blend": "bytepair.shards.blend",
-        "BlendedBatches": "bytepair.shards.blend",
-        "ConversationBatches": "bytepair.shards.conversations",
-        "ConversationOptions": "bytepair.shards.conversations",
-        "Dataset": "bytepair.shards.read",
-        "LAYOUTS": "bytepair.shards.layout",
-        "Manifest": "bytepair.shards.manifest",
-        "Report": "bytepair.shards.verification",
-        "Shard": "bytepair.shards.manifest",
-        "ShardOptions": "bytepair.shards.job",
-        "ShardPart": "bytepair.shards.manifest",
-        "TOKENS_PER_SHARD": "bytepair.shards.job",
-        "TextBatches": "bytepair.shards.texts",
-        "TextOptions": "bytepair.shards.texts",
-        "verify": "bytepair.shards.verification",
-        "write": "bytepair.shards.writer",
+        "blend": ("Blend", "BlendedBatches"),
+        "conversations": ("ConversationBatches", "ConversationOptions"),
+        "job": ("ShardOptions", "TOKENS_PER_SHARD"),
+        "layout": ("LAYOUTS",),
+        "manifest": ("Manifest", "Shard", "ShardPart"),
+        "read": ("Batches", "Dataset", "Report", "verify"),
+        "texts": ("TextBatches", "TextOptions"),
+        "writer": ("write",),
     },
 )
 
 __all__ = [
-    "LAYOUTS",
-    "TOKENS_PER_SHARD",
-    "Batches",
-    "Blend",
-    "BlendedBatches",
-    "ConversationBatches",
-    "ConversationOptions",
-    "Dataset",
-    "Manifest",
-    "Report",
-    "Shard",
-    "ShardOptions",
-    "ShardPart",
-    "TextBatches",
-    "TextOptions",
-    "verify",
-    "write",
-]
+    "LAYOUTS", "TOKENS_PER_SHARD", "Batches", "Blend", "BlendedBatches", "ConversationBatches",
+    "ConversationOptions", "Dataset", "Manifest", "Report", "Shard", "ShardOptions", "ShardPart",
+    "TextBatches", "TextOptions", "verify", "write",
+]  # fmt: skip

@@ -169,17 +169,15 @@ class BlendedBatches:
     def _resume(self, state: State) -> None:
         """Go to the position of a state, which must have the same folders and weights."""
         try:
-            rows, weights, folders = state["rows"], state["weights"], state["folders"]
-            if weights != self._shown_weights():
-                raise ShardError(
-                    f"the state belongs to a blend of the weights {weights}, not "
-                    f"{self._shown_weights()}"
-                )
-            self._rows = [int(rows[name]) for name in self._weights]
-            orders = zip(self._weights, self._orders, strict=True)
-            self._places = [order.place_of(folders[name], self._epochs) for name, order in orders]
+            weights = dict(state["weights"])
+            self._rows = [int(state["rows"][name]) for name in self._weights]
+            places = [dict(state["folders"][name]) for name in self._weights]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ShardError(f"the state is not of a blend, or incomplete: {error}") from None
+        if weights != (ours := self._shown_weights()):
+            raise ShardError(f"the state belongs to a blend of weights {weights}, not {ours}")
+        orders = zip(self._orders, places, strict=True)
+        self._places = [order.place_of(place, self._epochs) for order, place in orders]
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         return self

@@ -23,14 +23,8 @@ from bytepair.chat.rows import DEFAULT, ChatOptions
 from bytepair.chat.segments import Conversation
 from bytepair.chat.sources import ConversationSource, sequence
 from bytepair.errors import ConversationError, ShardError, SkippedWarning, warn
-from bytepair.shards.manifest import is_count
-from bytepair.shards.order import (
-    State,
-    Unpicklable,
-    WaitingDocuments,
-    check_numbers,
-    delivered,
-)
+from bytepair.shards.manifest import are_counts
+from bytepair.shards.order import State, Unpicklable, WaitingDocuments, check_numbers, delivered
 from bytepair.tokenizer import Tokenizer
 
 #: The number of a conversation, its ids and its mask.
@@ -170,7 +164,7 @@ class ConversationBatches(Unpicklable):
         match state:
             case {"used": int(used), "next": int(after), "waiting": [*waiting], **rest}:
                 numbers = [used, after, *waiting]
-                is_right = all(map(is_count, numbers)) and max([-1, *waiting]) < after
+                is_right = are_counts(*numbers) and max([-1, *waiting]) < after
                 if is_right and rest == self._identity:
                     self._used, self._next, self._numbers = used, after, list(waiting)
                     return waiting

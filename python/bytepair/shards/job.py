@@ -133,8 +133,8 @@ def make_job(
     files: list[Input], tokenizer: Tokenizer, options: ShardOptions, folder: Path
 ) -> ShardJob:
     """Collect everything that determines the shards in a folder."""
-    # The core checks these two.
-    tokenizer.encode_batch_to_numpy([], dropout=options.dropout, seed=options.seed)
+    if options.dropout is not None or options.seed is not None:  # the core checks both
+        tokenizer.encode_batch_to_numpy([], dropout=options.dropout, seed=options.seed)
     val: list[Input] = []
     if options.split == "both":
         val = of_split(Files(files), "val", by_position=True).files

@@ -16,16 +16,28 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias, get_args
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeAlias,
+    TypeVar,
+    get_args,
+)
 
-from bytepair._internal import system
 from bytepair.corpus.files import INPUTS
 from bytepair.errors import InUseError, ShardError
-from bytepair.files.outputs import check_alone, check_output_folder, write_whole
-from bytepair.files.safe import check_plain, check_regular
+from bytepair.files import outputs
+from bytepair.files.outputs import check_output_folder, write_whole
+from bytepair.files.safe import check_regular, is_plain
 
 if TYPE_CHECKING:
     import numpy as np
+
+T = TypeVar("T")
 
 #: The formats of shards; `bytepair.shards.layout` has the layout of each.
 ShardFormat: TypeAlias = Literal["bytepair", "llmc", "nanogpt", "megatron", "arrow"]
@@ -60,72 +72,27 @@ class DamageError(ShardError):
     """A manifest or a mark is damaged."""
 
 
-@dataclass(frozen=True)
-class Fields:
-    """The members of a JSON object in a file, each checked when it is read.
-
-    If the file is damaged, `folder` is what to remove.
-    """
-
-    values: dict[str, Any]
-    path: Path
-    folder: Path
-
-    @classmethod
-    def read(cls, path: Path, folder: Path) -> Self:
-        """Read a JSON object from a regular file."""
-        check_regular(path)
-        try:
-            values = json.loads(path.read_bytes(), parse_constant=_not_a_number)
-        except (ValueError, RecursionError) as error:
-            raise damaged(path, error, folder) from error
-        if not isinstance(values, dict):
-            raise damaged(path, "it is not a JSON object", folder)
-        return cls(values, path, folder)
-
-    def wrong(self, name: str) -> DamageError:
-        """The error for a member."""
-        return damaged(self.path, f"{name} is missing, or not what it must be", self.folder)
-
-    def get(self, name: str, is_right: Callable[[Any], object]) -> Any:
-        """A member that passes a test."""
-        if name not in self.values or not is_right(self.values[name]):
-            raise self.wrong(name)
-        return self.values[name]
-
-    def count(self, name: str) -> int:
-        """A number from 0 to `MOST`."""
-        return int(self.get(name, is_count))
-
-    def text(self, name: str, pattern: str = ".*") -> str:
-        """A text that matches a regular expression."""
-        right = re.compile(pattern, re.DOTALL)
-        return str(self.get(name, lambda text: isinstance(text, str) and right.fullmatch(text)))
-
-    def items(self, name: str) -> list[Any]:
-        """A list."""
-        return list(self.get(name, lambda items: isinstance(items, list)))
-
-    def objects(self, name: str) -> list[Self]:
-        """A list of objects."""
-        items = self.items(name)
-        if not all(isinstance(item, dict) for item in items):
-            raise self.wrong(name)
-        return [type(self)(item, self.path, self.folder) for item in items]
-
-
-def is_count(value: object) -> bool:
-    """Whether a value of JSON is a number from 0 to `MOST`."""
-    return type(value) is int and 0 <= value < MOST
-
-
 def damaged(path: Path, why: object, folder: Path) -> DamageError:
     """The error of a damaged file, with the way out: to remove the folder."""
     return DamageError(f"{path} is damaged: {why}", hint=f"remove {folder} and start again")
 
 
+def read_json(path: Path, folder: Path, parse: Callable[[Any], T]) -> T:
+    """Read a regular file of JSON; `parse` checks its content and raises a `ValueError`."""
+    check_regular(path)
+    try:
+        return parse(json.loads(path.read_bytes(), parse_constant=_not_a_number))
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, error, folder) from error
+
+
 def _not_a_number(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def are_counts(*values: object) -> bool:
+    """Whether values of JSON are numbers from 0 to `MOST`."""
+    return all(type(value) is int and 0 <= value < MOST for value in values)
 
 
 def _is_plain(value: object, levels: int = 2) -> bool:
@@ -142,20 +109,17 @@ def _is_plain(value: object, levels: int = 2) -> bool:
     return False
 
 
-def read_job(path: Path, folder: Path) -> dict[str, Any]:
-    """Read the job of a run: plain values, the inputs among them."""
-    return _checked_job(Fields.read(path, folder))
-
-
-def _checked_job(fields: Fields) -> dict[str, Any]:
-    for name in fields.values:
-        fields.get(name, _is_plain)
-    for item in fields.items(INPUTS) if INPUTS in fields.values else ():
+def parse_job(values: Any) -> dict[str, Any]:
+    """The job of a run: plain values, the inputs among them."""
+    if not isinstance(values, dict) or not all(map(_is_plain, values.values())):
+        raise ValueError("its job is not what it must be")
+    inputs = values.get(INPUTS, [])
+    for item in inputs if isinstance(inputs, list) else [inputs]:
         match item:
-            case [str(), int(size)] if is_count(size):
+            case [str(), size] if are_counts(size):
                 continue
-        raise fields.wrong(INPUTS)
-    return fields.values
+        raise ValueError("its inputs are not what they must be")
+    return values
 
 
 @dataclass(frozen=True)
@@ -166,20 +130,6 @@ class ShardPart:
     offset: int
     bytes: int
     crc32: str
-
-    @classmethod
-    def read(cls, fields: Fields) -> Self:
-        """Read the result of `dataclasses.asdict`.
-
-        Raises:
-            ShardError: if a value is missing or invalid, or the file is not in the same folder.
-        """
-        part = cls(
-            fields.text("file", "[\0-\x7f]*"), fields.count("offset"), fields.count("bytes"),
-            fields.text("crc32", "[0-9a-f]{8}"),
-        )  # fmt: skip
-        check_plain(part.file, fields.path)
-        return part
 
 
 @dataclass(frozen=True)
@@ -208,36 +158,51 @@ class Shard:
     following: Address | None
     skipped: list[SkipRecord] = field(default_factory=list)
 
-    @classmethod
-    def read(cls, fields: Fields) -> Self:
-        """Read the result of `dataclasses.asdict`.
 
-        Raises:
-            ShardError: if a value is missing or invalid, or a file is not in the same folder.
-        """
-        following = None
-        if fields.values.get("following", ()) is not None:
-            items = fields.items("following")
-            if len(items) != 2 or not all(map(is_count, items)):
-                raise fields.wrong("following")
-            following = Address(*items)
-        split: Any = fields.text("split", "train|val")
-        parts = [ShardPart.read(part) for part in fields.objects("parts")]
-        if not parts:
-            raise damaged(fields.path, "parts is empty: a file is missing", fields.folder)
-        return cls(
-            fields.count("number"), split, fields.count("tokens"), fields.count("documents"),
-            parts, fields.count("text_bytes"), following,
-            [read_skip(left) for left in fields.objects("skipped")],
-        )  # fmt: skip
+def parse_part(values: Any) -> ShardPart:
+    """A part, of JSON; the file must be in the same folder."""
+    match values:
+        case {"file": str(file), "offset": offset, "bytes": size, "crc32": str(crc)}:
+            if not (file.isascii() and is_plain(file)):
+                raise ValueError(f"it names the file {file[:200]!r}; it must be a plain file name")
+            if are_counts(offset, size) and re.fullmatch("[0-9a-f]{8}", crc):
+                return ShardPart(file, offset, size, crc)
+    raise ValueError("a part is not what it must be")
 
 
-def read_skip(fields: Fields) -> SkipRecord:
-    """Check the record of skipped documents."""
-    left: SkipRecord = {"input": fields.text("input"), "first": fields.count("first"), "rows": None}
-    if fields.values.get("rows", ()) is not None:
-        left["rows"] = fields.count("rows")
-    return {**left, "reason": fields.text("reason")}
+def parse_shard(values: Any) -> Shard:
+    """A shard, of JSON."""
+    match values:
+        case {
+            "number": number, "split": "train" | "val" as split, "tokens": tokens,
+            "documents": documents, "parts": [_, *_] as parts, "text_bytes": text_bytes,
+            "following": following, "skipped": [*skipped],
+        } if are_counts(number, tokens, documents, text_bytes):  # fmt: skip
+            return Shard(
+                number, split, tokens, documents, list(map(parse_part, parts)), text_bytes,
+                _parse_address(following), list(map(parse_skip, skipped)),
+            )  # fmt: skip
+        case {"parts": []}:
+            raise ValueError("parts is empty: a file is missing")
+    raise ValueError("a shard is not what it must be")
+
+
+def _parse_address(values: Any) -> Address | None:
+    match values:
+        case None:
+            return None
+        case [number, row] if are_counts(number, row):
+            return Address(number, row)
+    raise ValueError("following is not the address of a document")
+
+
+def parse_skip(values: Any) -> SkipRecord:
+    """The record of skipped documents, of JSON."""
+    match values:
+        case {"input": str(source), "first": first, "rows": rows, "reason": str(reason)}:
+            if are_counts(first) and (rows is None or are_counts(rows)):
+                return {"input": source, "first": first, "rows": rows, "reason": reason}
+    raise ValueError("a skipped document is not what it must be")
 
 
 @dataclass(frozen=True)
@@ -323,46 +288,42 @@ class Manifest:
                     f"there is no {path}: the run is not finished", hint="start it again"
                 )
             raise ShardError(f"there is no {path}: no shards are here")
-        fields = Fields.read(path, root)
-        _check_version(fields)
-        job = Fields(fields.get("job", lambda job: isinstance(job, dict)), path, root)
-        _checked_job(job)
-        job.text("format", "|".join(get_args(ShardFormat)))
-        job.text("dtype", "|".join(DTYPES))
-        job.text("tokenizer")
-        shards = [Shard.read(shard) for shard in fields.objects("shards")]
-        check_order(job, shards)
-        for name in {part.file for shard in shards for part in shard.parts}:
+        manifest = read_json(path, root, _parse_manifest)
+        for name in {part.file for shard in manifest.shards for part in shard.parts}:
             check_regular(root / name)
-        return cls(job.values, shards)
+        return cls(manifest.job, manifest.shards)
 
 
-def _check_version(fields: Fields) -> None:
-    """Check the version of a manifest, and its own checksum."""
-    version = fields.values.get("bytepair_shards")
-    if version != VERSION:
-        shown = version if _is_plain(version) else "none"
-        raise ShardError(f"{fields.path} has version {shown}, not {VERSION}")
-    crc = fields.values.pop("crc32", None)
-    try:
-        is_right = crc == f"{zlib.crc32(_dumped(fields.values)):08x}"
-    except RecursionError:
-        is_right = False
-    if not is_right:
-        raise damaged(fields.path, "its own CRC-32 is not that of its content", fields.folder)
+def _parse_manifest(values: Any) -> Manifest:
+    if not isinstance(values, dict) or values.get("bytepair_shards") != VERSION:
+        raise ValueError(f"it has no version, or another one than {VERSION}")
+    crc = values.pop("crc32", None)
+    if crc != f"{zlib.crc32(_dumped(values)):08x}":
+        raise ValueError("its own CRC-32 is not that of its content")
+    match values:
+        case {
+            "job": {"format": name, "dtype": dtype, "tokenizer": str(), "inputs": [*inputs]} as job,
+            "shards": [*shards],
+        } if name in get_args(ShardFormat) and dtype in DTYPES:
+            result = Manifest(parse_job(job), list(map(parse_shard, shards)))
+            check_order(result.shards, len(inputs))
+            return result
+    raise ValueError("its job or its shards are not what they must be")
 
 
-def check_order(job: Fields, shards: list[Shard]) -> None:
-    """Check that shards are in order, and that each but the last names the next document."""
+def check_order(shards: list[Shard], inputs: int) -> None:
+    """Check that shards are in order, and that each but the last names the next document.
+
+    Raises:
+        ValueError: if not, or if a document is in none of so many inputs.
+    """
     before = (0, -1)
-    inputs = len(job.items(INPUTS))
     for number, shard in enumerate(shards):
         after = shard.following
         is_last = after is None and number == len(shards) - 1
-        is_next = after is not None and before < after and after[0] < inputs
+        is_next = after is not None and before < after and after.input < inputs
         if shard.number != number or not (is_last or is_next):
-            why = f"shard {shard.number} is followed by the document {after}"
-            raise damaged(job.path, why, job.folder)
+            raise ValueError(f"shard {shard.number} is followed by the document {after}")
         before = after or before
 
 
@@ -375,7 +336,7 @@ def load_marks(folder: Path) -> list[Shard]:
     """The finished shards of a run in progress, each of which has a document behind it."""
     shards: list[Shard] = []
     while (path := mark_path(folder, len(shards))).exists():
-        shard = Shard.read(Fields.read(path, folder))
+        shard = read_json(path, folder, parse_shard)
         if shard.following is None:
             break
         shards.append(shard)
@@ -397,10 +358,9 @@ def locked(folder: Path) -> Iterator[None]:
     """
     check_output_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    check_alone(folder / LOCK)
     with ExitStack() as locks:
         try:
-            locks.enter_context(system.locked(folder / LOCK))
+            locks.enter_context(outputs.locked(folder / LOCK))
         except BlockingIOError:
             raise InUseError(f"another run is working on {folder}", hint="wait for it") from None
         yield

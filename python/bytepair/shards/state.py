@@ -30,7 +30,7 @@ from bytepair.files.safe import check_own_folder, check_regular
 from bytepair.properties.entries import NATIVE
 from bytepair.shards import manifest
 from bytepair.shards.layout import LAYOUTS, partial
-from bytepair.shards.manifest import Address, Fields, Manifest, Shard, ShardPart
+from bytepair.shards.manifest import Address, Manifest, Shard, ShardPart
 
 #: Regular expressions of the names of marks, and of files that are incomplete.
 MARKS: Final = r"[0-9]{6,}\.json"
@@ -88,14 +88,17 @@ def _state_of(folder: Path, job: dict[str, Any], ignore: str) -> FolderState:
         check_job(folder, before, job, folder)
     if not there.shards and not common:  # nothing is finished, so nothing can be lost
         _check_empty(folder, {*names} - {ignore}, before)
-    manifest.check_order(Fields(job, folder / manifest.PROGRESS, folder), there.shards)
+    try:
+        manifest.check_order(there.shards, len(job[INPUTS]))
+    except ValueError as error:
+        raise manifest.damaged(folder / manifest.PROGRESS, error, folder) from None
     return there
 
 
 def _recorded(folder: Path) -> dict[str, Any]:
     """The job of the unfinished run in a folder; empty if there is none."""
     path = folder / manifest.PROGRESS / manifest.JOB
-    return manifest.read_job(path, folder) if path.exists() else {}
+    return manifest.read_json(path, folder, manifest.parse_job) if path.exists() else {}
 
 
 def _common(folder: Path, before: dict[str, Any], job: dict[str, Any]) -> int:

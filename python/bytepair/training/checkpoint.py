@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair._internal import system
-from bytepair.corpus.column import SkipLog, TextBatch
+from bytepair.corpus.column import TextBatch
 from bytepair.corpus.files import BASE, INPUTS, is_same
 from bytepair.corpus.read import batch_size
 from bytepair.errors import CountsError, InUseError, warn
+from bytepair.files import outputs
 from bytepair.files.safe import check_regular
 from bytepair.training.counts import Counts, read_counts
 from bytepair.training.counts_file import START, STATE, CountState, damaged, metadata_of
@@ -43,15 +43,10 @@ class Checkpoint:
     def __init__(
         self, path: Path | None, pattern: str | tuple[str, ...], job: dict[str, Any]
     ) -> None:
-        self.path, self._job = path, job
+        self.path, self.state = path, CountState(job)
         self._counts: Counts | None = None
-        #: The number and the size of the documents counted.
-        self.texts = self.bytes = 0
-        # The size of the text in the file; less than `bytes` after a failed write.
+        # The size of the text in the file; less than that of the state after a failed write.
         self._bytes_on_disk = 0
-        #: The place in all files from which the core continues.
-        self.reached = START
-        self.skips = SkipLog()
         if path is not None and path.exists():
             self._load(path, pattern)
         self._saved_at = time.monotonic()
@@ -66,12 +61,13 @@ class Checkpoint:
         state = CountState.read(text, path)
         if state.pretokens != self._counts.total:
             raise damaged(path)
-        self.texts, self.bytes, self.reached = state.texts, state.bytes, state.reached
-        self._bytes_on_disk = state.bytes
-        self.skips = state.skips
-        differing = [name for name, value in self._job.items() if state.job.get(name) != value]
-        differing = [name for name in differing if name not in (INPUTS, BASE)]
-        if not is_same(state.job, self._job, path.parent):
+        job, self.state, self._bytes_on_disk = self.state.job, state, state.bytes
+        differing = [
+            name
+            for name, value in job.items()
+            if state.job.get(name) != value and name not in (INPUTS, BASE)
+        ]
+        if not is_same(state.job, job, path.parent):
             differing.append("files")
         if differing:
             raise CountsError(
@@ -79,6 +75,7 @@ class Checkpoint:
                 "differ",
                 hint="pass another file, or remove it to start again",
             )
+        state.job = job
 
     @property
     def is_due(self) -> bool:
@@ -88,11 +85,11 @@ class Checkpoint:
     @property
     def is_of_stream(self) -> bool:
         """Whether it has documents of a stream, and not a place in files."""
-        return self.texts > 0 and self.reached == START
+        return self.state.texts > 0 and self.state.reached == START
 
     def uncounted(self, stream: Iterator[TextBatch]) -> Iterator[TextBatch]:
         """The documents of a stream after those that were counted before."""
-        skip, size = self.texts, self.bytes
+        skip, size = self.state.texts, self.state.bytes
         for batch in stream:
             if not skip and not size:
                 yield batch
@@ -138,15 +135,17 @@ class Checkpoint:
             )
 
     def _add(self, counter: _core.Counter, *, complete: bool = False) -> Counts:
-        texts, size = self.texts + counter.texts, self.bytes + counter.text_bytes
+        texts, size = counter.texts, counter.text_bytes
         counts = self._counts = self.total(counter)
-        self.texts, self.bytes, self._saved_at = texts, size, time.monotonic()
+        state = self.state
+        state.texts, state.bytes = state.texts + texts, state.bytes + size
+        state.pretokens, state.complete = counts.total, complete
+        self._saved_at = time.monotonic()
         if self.path is None:
             return counts
-        state = CountState(self._job, texts, size, self.reached, counts.total, self.skips, complete)
         try:
             counts.save(self.path, metadata={STATE: state.to_json()})
-            self._bytes_on_disk = size
+            self._bytes_on_disk = state.bytes
         except OSError as error:  # the counts are in memory, so the work goes on
             reason = f"the checkpoint could not be saved: {error}; counting continues without it"
             warn(CheckpointWarning(reason))
@@ -160,7 +159,7 @@ def locked(path: Path) -> Iterator[None]:
     check_regular(lock)
     with ExitStack() as locks:
         try:
-            locks.enter_context(system.locked(lock))
+            locks.enter_context(outputs.locked(lock))
         except BlockingIOError:
             raise InUseError(
                 f"another count is using the checkpoint {path}",

@@ -116,7 +116,7 @@ def count_with_skips(source: ResolvedSource, how: CountOptions, bar: Bar) -> tup
         except BaseException as error:
             work.checkpoint.save_rest(work.counter, error)
             raise
-    return counts, work.checkpoint.skips
+    return counts, work.checkpoint.state.skips
 
 
 class _Count:
@@ -168,7 +168,7 @@ class _Count:
 
     def _show(self, size: int) -> None:
         """Report progress: this many bytes in addition to those of the checkpoint."""
-        size += self.checkpoint.bytes
+        size += self.checkpoint.state.bytes
         self._bar.update("count", size, self._share.total(size))
 
     # ------------------------------------------------------------------------ what reads
@@ -201,9 +201,9 @@ class _Count:
         """Read a source and count it, batch by batch."""
         checkpoint = self.checkpoint
         if checkpoint.path is not None:
-            checkpoint.skips = SkipLog()  # the documents of the checkpoint are read again
+            checkpoint.state.skips = SkipLog()  # the documents of the checkpoint are read again
         batches = read_batches(
-            source, self._reading, share=self._share, on_skip=checkpoint.skips.add
+            source, self._reading, share=self._share, on_skip=checkpoint.state.skips.add
         )
         for batch in checkpoint.uncounted(batches):
             self._add(batch)
@@ -235,10 +235,10 @@ class _Count:
         end = first + len(files)
         add = self._add_parquet if _is_parquet(files[0]) else self._add_files
         is_read = True
-        while checkpoint.reached.file < end:
+        while checkpoint.state.reached.file < end:
             with contextlib.suppress(_SaveDueError):
                 is_read = add(files, first)
-                checkpoint.reached = FilePlace(end, chars=checkpoint.reached.chars)
+                checkpoint.state.reached = FilePlace(end, chars=checkpoint.state.reached.chars)
             if checkpoint.is_due:
                 self._save()
         if is_read:
@@ -250,18 +250,18 @@ class _Count:
 
     def _place_in(self, first: int) -> _core.FilePlace:
         """The place from which the core continues, in the files from the index `first` on."""
-        reached = self.checkpoint.reached
+        reached = self.checkpoint.state.reached
         return _core.FilePlace(*reached._replace(file=max(reached.file - first, 0)))
 
     def _note(self, files: list[Path], first: int, counter: _core.Counter) -> None:
         """Note the place that the core has reached, and the documents that it has skipped."""
         place = counter.reached
-        self.checkpoint.reached = FilePlace(
+        self.checkpoint.state.reached = FilePlace(
             first + place.file, place.byte, place.line, place.row, place.chars
         )
         skips = counter.take_skips()
         named = (Skip(str(files[s.file]), s.row, 1, s.reason, s.hint) for s in skips.first)
-        self.checkpoint.skips.add(*named, documents=skips.documents)
+        self.checkpoint.state.skips.add(*named, documents=skips.documents)
 
     def _add_files(self, files: list[Path], first: int) -> bool:
         """Count text and jsonl files from the current place until a checkpoint is due."""

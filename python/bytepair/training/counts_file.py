@@ -103,7 +103,7 @@ def _pattern_in(metadata: dict[str, str]) -> str | tuple[str, ...] | None:
     """The inverse of `_stored`; None without a pattern."""
     try:
         steps = json.loads(metadata.get(_STEPS, "null"))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise CountsError(f"the value of {_STEPS} is not JSON") from None
     if steps is None:
         return metadata.get(_PATTERN)
@@ -161,9 +161,9 @@ class FilePlace(NamedTuple):
 START: Final = FilePlace()
 
 
-@dataclass(frozen=True)
+@dataclass
 class CountState:
-    """What a checkpoint includes.
+    """What a count has done before, as a checkpoint saves it.
 
     Attributes:
         job: the values that must be equal to resume.

@@ -125,51 +125,35 @@ def check_development(
     return check_groups(parity.development, whole, "development"), whole
 
 
-@dataclass(frozen=True)
-class ParityCounts:
-    """The counts of groups and of their development sets, with a common denominator.
+def learn_parity(
+    parity: Parity,
+    groups: Mapping[str, Counts],
+    development: Mapping[str, Counts],
+    options: TrainSettings,
+    *,
+    threads: int | None,
+    on_progress: Callable[[int, int], object],
+) -> _core.Model:
+    """Train on groups, and record the number of merges of each; without sets, compare the groups.
 
-    Attributes:
-        parity: how groups are selected.
-        groups: the counts to train on.
-        development: the counts by which groups are compared; if empty, the training counts.
+    No text may be empty, because its compression would be undefined.
     """
-
-    parity: Parity
-    groups: dict[str, Counts]
-    development: dict[str, Counts]
-
-    def __post_init__(self) -> None:
-        """Check that no text is empty: its compression would be undefined."""
-        for kind, texts in (("group", self.groups), ("development set", self.development)):
-            for name, counts in texts.items():
-                if not counts.text_bytes:
-                    raise CorpusError(f"the {kind} {name!r} has no text", hint="check its path")
-
-    def learn(
-        self,
-        options: TrainSettings,
-        *,
-        threads: int | None,
-        on_progress: Callable[[int, int], object],
-    ) -> _core.Model:
-        """Train, and record the number of merges of each group."""
-        groups, unit = _in_one_unit(self.groups)
-        development, _ = _in_one_unit(
-            {name: self.development[name] for name in self.groups} if self.development else {}
-        )
-        parity = self.parity
-        trained = _core.train_parity(
-            groups, development, replace(options, min_count=options.min_count * unit),
-            ratios=None if parity.ratios is None else [parity.ratios[n] for n in self.groups],
-            window=parity.window, alpha=parity.alpha, global_merges=parity.global_merges,
-            threads=threads, on_progress=on_progress,
-        )  # fmt: skip
-        merges = {name: trained.groups.count(index) for index, name in enumerate(self.groups)}
-        tokenizer = _core.Tokenizer(trained.model)
-        return _core.with_notes(
-            tokenizer, {**tokenizer.notes, PARITY_NOTE: json.dumps({"merges": merges})}
-        )
+    for kind, texts in (("group", groups), ("development set", development)):
+        for name, counts in texts.items():
+            if not counts.text_bytes:
+                raise CorpusError(f"the {kind} {name!r} has no text", hint="check its path")
+    training, unit = _in_one_unit(groups)
+    compared, _ = _in_one_unit({name: development[name] for name in groups} if development else {})
+    trained = _core.train_parity(
+        training, compared, replace(options, min_count=options.min_count * unit),
+        ratios=None if parity.ratios is None else [parity.ratios[name] for name in groups],
+        window=parity.window, alpha=parity.alpha, global_merges=parity.global_merges,
+        threads=threads, on_progress=on_progress,
+    )  # fmt: skip
+    merges = {name: trained.groups.count(index) for index, name in enumerate(groups)}
+    tokenizer = _core.Tokenizer(trained.model)
+    note = {PARITY_NOTE: json.dumps({"merges": merges})}
+    return _core.with_notes(tokenizer, {**tokenizer.notes, **note})
 
 
 def _in_one_unit(parts: Mapping[str, Counts]) -> tuple[list[_core.Counts], int]:

@@ -28,11 +28,11 @@ from bytepair.training.recipes import (
     SUPERWORDS_NOTE,
     Mixture,
     Parity,
-    ParityCounts,
     Recipe,
     Superwords,
     check_development,
     divided,
+    learn_parity,
 )
 from bytepair.training.sources import (
     CheckedGroups,
@@ -202,8 +202,9 @@ def _train_parity(
     development, whole = check_development(parity, groups, how)
     with Bar(progress) as bar:
         counts = count_groups(groups, how, bar)
-        both = ParityCounts(parity, counts, count_groups(development, whole, bar))
-        tokenizer = _learnt(both.learn, settings, how.threads, bar)
+        sets = count_groups(development, whole, bar)
+        learn = partial(learn_parity, parity, counts, sets)
+        tokenizer = _learnt(learn, settings, how.threads, bar)
         _report_end(tokenizer, settings, bar)
     return _finished(tokenizer, settings)
 

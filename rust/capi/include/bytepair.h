@@ -165,6 +165,16 @@ typedef struct {
     size_t capacity;
 } bytepair_ids;
 
+// A part of a conversation: a text, or an id.
+typedef struct {
+    // The text, if `id` is BYTEPAIR_NO_ID. It never becomes a special token, whatever it contains.
+    bytepair_text text;
+    // The id, usually of a special token; BYTEPAIR_NO_ID for a text.
+    uint32_t id;
+    // Whether a model is trained on this part.
+    bool trained;
+} bytepair_segment;
+
 // Bytes in a buffer that the library grows. Set all fields to zero at first; set the length to
 // zero to use the memory again; `bytepair_bytes_free` frees it. Change nothing else.
 typedef struct {
@@ -350,6 +360,20 @@ bytepair_code bytepair_truncate(const bytepair_tokenizer *tokenizer,
                                 const char **kept,
                                 size_t *kept_length,
                                 bytepair_error *error);
+
+// Render a conversation: append its ids to a buffer that grows, and for each id a byte to `mask`, 1
+// if a model is trained on it, else 0. `mask` may be NULL. The number of new ids is that of the
+// conversation.
+//
+// Adjacent texts are encoded as one text; no text becomes a special token, not even if several
+// segments spell its name. An id that covers bytes of several texts is trained on if one of them is.
+// After an error the buffers are as before.
+bytepair_code bytepair_render(const bytepair_tokenizer *tokenizer,
+                              const bytepair_segment *segments,
+                              size_t segments_count,
+                              bytepair_ids *ids,
+                              bytepair_bytes *mask,
+                              bytepair_error *error);
 
 // Decode ids into a buffer of the caller.
 //

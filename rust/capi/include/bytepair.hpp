@@ -153,6 +153,22 @@ private:
     detail::Owned<bytepair_options, bytepair_options_free> options_;
 };
 
+// A part of a conversation: a text, which never becomes a special token, or an id.
+struct Segment {
+    Segment(std::string_view text, bool trained = false) : text(text), trained(trained) {}
+    Segment(std::uint32_t id, bool trained = false) : id(id), trained(trained) {}
+
+    std::string_view text;
+    std::uint32_t id = BYTEPAIR_NO_ID;
+    bool trained;
+};
+
+// A conversation: its ids, and for each 1 if a model is trained on it, else 0.
+struct Rendered {
+    Ids ids;
+    std::vector<std::uint8_t> mask;
+};
+
 // Decodes ids one by one; never gives a part of a character. Made by Tokenizer::decoder.
 class Decoder {
 public:
@@ -239,6 +255,22 @@ public:
     std::size_t count(std::string_view text) const { return counted(text, nullptr); }
     std::size_t count(std::string_view text, const Options &options) const {
         return counted(text, options.get());
+    }
+
+    // The ids and the loss mask of a conversation. Adjacent texts are encoded as one.
+    Rendered render(std::span<const Segment> segments) const {
+        std::vector<bytepair_segment> parts;
+        parts.reserve(segments.size());
+        for (const Segment &part : segments) {
+            parts.push_back({{part.text.data(), part.text.size()}, part.id, part.trained});
+        }
+        Rendered rendered;
+        detail::Bytes mask;
+        detail::call(bytepair_render, get(), parts.data(), parts.size(), rendered.ids.get(),
+                     mask.get());
+        const std::string bytes = mask.text();
+        rendered.mask.assign(bytes.begin(), bytes.end());
+        return rendered;
     }
 
     // The start of a text, or its end, with at most `most` ids: a part of `text`.

@@ -25,6 +25,8 @@ pub mod tokenizer;
 
 pub mod encode;
 
+pub mod render;
+
 pub mod decode;
 
 pub mod buffers;

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use bytepair::bulk::conversations::Segment;
 use bytepair::tokenizer::decode_stream;
 use bytepair::tokenizer::stops::Stops;
 use bytepair::{EncodeOptions, Special, Tokenizer};
 use js_sys::{Array, Object, RangeError, Reflect, TypeError};
 use wasm_bindgen::prelude::*;
 
-use crate::arguments::{strings, whole, wrong_type};
+use crate::arguments::{string, strings, whole, wrong_type};
 use crate::error;
 use crate::streams::DecodeStream;
 
@@ -37,6 +38,18 @@ export interface DecodeStreamOptions {
     keepStop?: boolean;
 }
 
+/** A part of a conversation: a text, which never becomes a special token, or a special token by name,
+ * or any id; and whether a model is trained on it (false is the default). */
+export type Segment =
+    | { text: string; trained?: boolean }
+    | { token: string | number; trained?: boolean };
+
+export interface Rendered {
+    ids: Uint32Array;
+    /** For each id, 1 if a model is trained on it, else 0. */
+    mask: Uint8Array;
+}
+
 export interface TrainOptions {
     /** The name of a split pattern, such as "gpt4" (the default), or a regular expression. */
     pattern?: string;
@@ -56,6 +69,9 @@ extern "C" {
     /// Ids and their offsets.
     #[wasm_bindgen(typescript_type = "Offsets")]
     pub type JsOffsets;
+    /// Ids and their mask.
+    #[wasm_bindgen(typescript_type = "Rendered")]
+    pub type JsRendered;
     /// Names and ids.
     #[wasm_bindgen(typescript_type = "Record<string, number>")]
     pub type JsSpecialTokens;
@@ -118,6 +134,47 @@ pub(crate) fn decode_stream(
     Ok(DecodeStream(decode_stream::DecodeStream::new(tokenizer).stopping(stops)))
 }
 
+/// The parts of a conversation, and which of them are trained on.
+pub(crate) struct Segments {
+    parts: Vec<Part>,
+    pub(crate) trained: Vec<bool>,
+}
+
+enum Part {
+    Text(String),
+    Id(u32),
+}
+
+impl Segments {
+    /// Fails at the first part that is neither a text nor a token.
+    pub(crate) fn new(tokenizer: &Tokenizer, value: &JsValue) -> Result<Self, JsValue> {
+        let array: Option<&Array> = value.dyn_ref();
+        let array = array.ok_or_else(|| wrong_type("segments", "an array of objects", value))?;
+        let (mut parts, mut trained) = (Vec::new(), Vec::new());
+        for (at, one) in array.iter().enumerate() {
+            let name = |field: &str| format!("segments[{at}].{field}");
+            parts.push(match (member(&one, "text"), member(&one, "token")) {
+                (Some(text), None) => Part::Text(string(&text, &name("text"))?),
+                (None, Some(token)) => Part::Id(id(tokenizer, &token, &name("token"))?),
+                _ => {
+                    let expected = "an object with either text or token";
+                    return Err(wrong_type(&format!("segments[{at}]"), expected, &one));
+                }
+            });
+            trained.push(flag(&one, "trained")?);
+        }
+        Ok(Self { parts, trained })
+    }
+
+    pub(crate) fn parts(&self) -> Vec<Segment<'_>> {
+        let part = |part| match part {
+            &Part::Id(id) => Segment::Id(id),
+            Part::Text(text) => Segment::Text(text),
+        };
+        self.parts.iter().map(part).collect()
+    }
+}
+
 /// A member that is true or false; false if it is missing.
 fn flag(options: &JsValue, name: &str) -> Result<bool, JsValue> {
     let wrong = |one: &JsValue| wrong_type(name, "true or false", one);
@@ -145,6 +202,9 @@ fn special(value: &JsValue) -> Result<Special, JsValue> {
 fn id(tokenizer: &Tokenizer, value: &JsValue, name: &str) -> Result<u32, JsValue> {
     match value.as_string() {
         Some(token) => tokenizer.special_id(&token).map_err(error),
-        None => whole(value, name),
+        None => {
+            let id = whole(value, name)?;
+            tokenizer.token_bytes(id).map(|_| id).map_err(error)
+        }
     }
 }

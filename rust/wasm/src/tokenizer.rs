@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use bytepair::bulk::conversations::RenderOptions;
 use bytepair::bulk::stream;
 use bytepair::formats::native::Tables;
 use bytepair::formats::tokenizer_json;
 use bytepair::train::grow::merges_for;
 use bytepair::{Counter, MergeRule, Pattern, Text, train};
-use js_sys::{Array, Object, Reflect, Uint32Array};
+use js_sys::{Array, Object, Reflect, Uint8Array, Uint32Array};
 use wasm_bindgen::prelude::*;
 
 use crate::arguments::{bytes, ids, string, strings, whole, wrong_type};
 use crate::error;
-use crate::options::{self, JsOffsets, JsSpecialTokens};
+use crate::options::{self, JsOffsets, JsRendered, JsSpecialTokens, Segments};
 use crate::streams::{DecodeStream, EncodeStream};
 
 /// An immutable tokenizer.
@@ -104,14 +105,28 @@ impl Tokenizer {
             [unit(start), unit(whole(end).unwrap_or(text.len()))]
         };
         let offsets: Vec<u32> = spans.bytes.iter().flat_map(offset).collect();
-        let object = Object::new();
-        let set = |name: &str, values: &[u32]| {
-            Reflect::set(&object, &name.into(), &Uint32Array::from(values)).map(drop)
-        };
-        set("ids", &spans.ids)
-            .and_then(|()| set("offsets", &offsets))
-            .map_err(|_| JsValue::from(js_sys::Error::new("no object")))?;
-        Ok(JsValue::from(object).unchecked_into())
+        object([
+            ("ids", Uint32Array::from(&*spans.ids).into()),
+            ("offsets", Uint32Array::from(&*offsets).into()),
+        ])
+    }
+
+    /// The ids and the loss mask of a conversation. Adjacent texts are encoded as one; none becomes a
+    /// special token, not even if several segments spell its name. An id that covers several texts is
+    /// trained on if one of them is.
+    pub fn render(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "Segment[]")] segments: &JsValue,
+    ) -> Result<JsRendered, JsValue> {
+        let segments = Segments::new(&self.0, segments)?;
+        let (parts, options) = (segments.parts(), RenderOptions { join: true, ..Default::default() });
+        let all = 0..parts.len();
+        let rendered = self.0.render(&[all], &parts, &segments.trained, options, 1);
+        let rendered = rendered.map_err(error)?;
+        object([
+            ("ids", Uint32Array::from(&*rendered.ids).into()),
+            ("mask", Uint8Array::from(&*rendered.mask).into()),
+        ])
     }
 
     /// The number of ids of a text.
@@ -252,6 +267,15 @@ fn learn(
     let merges = merges_for(vocab_size, special.len())?;
     let options = bytepair::TrainOptions { merges, ..bytepair::TrainOptions::default() };
     train(&counter.finish()?, &options, &mut |_| Ok(()))?.to_tokenizer(special, pattern)
+}
+
+/// An object with these members.
+fn object<T: JsCast>(members: [(&str, JsValue); 2]) -> Result<T, JsValue> {
+    let object = Object::new();
+    for (name, value) in members {
+        Reflect::set(&object, &name.into(), &value)?;
+    }
+    Ok(JsValue::from(object).unchecked_into())
 }
 
 /// Names and ids of special tokens.

@@ -125,7 +125,6 @@ class Engine:
         decodes: whether ids decode to the same text.
         plain: whether text is encoded as it is: not normalized, and no added token takes white
             space. Then tokens have the names and places that follow from their ids.
-        states: the components as they were, by their names.
     """
 
     tokenizer: Tokenizer
@@ -134,7 +133,6 @@ class Engine:
     unsplit: LookedFor | None
     decodes: bool
     plain: bool
-    states: dict[str, Any]
 
 
 def engine_of(original: tokenizers.Tokenizer, equal: Tokenizer | None = None) -> Engine | str:
@@ -157,7 +155,6 @@ def engine_of(original: tokenizers.Tokenizer, equal: Tokenizer | None = None) ->
     added = original.get_added_tokens_decoder()
     special = {id: token.content for id, token in added.items() if token.special}
     others = [token.content for token in added.values() if not token.special]
-    states = {name: state_of(original, name) for name in COMPONENTS}
     names = list(special.values())
     merged = any(_is_merged(original, name, id) for id, name in special.items())
     return Engine(
@@ -170,8 +167,7 @@ def engine_of(original: tokenizers.Tokenizer, equal: Tokenizer | None = None) ->
         and not rules.normalizer
         and not uncovered(tokenizer)
         and not strips(tokenizer)
-        and _trims(states["post_processor"]) == _trims_of_rules(tokenizer),
-        states,
+        and _trims(state_of(original, "post_processor")) == _trims_of_rules(tokenizer),
     )
 
 

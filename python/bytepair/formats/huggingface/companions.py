@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair.errors import FormatError, NotAFolderError
+from bytepair.errors import FormatError
 from bytepair.files.safe import id_of, parse_json, read_file, to_json, typed
 from bytepair.formats.huggingface import added
 from bytepair.properties import metadata, roles
@@ -279,10 +279,6 @@ def files(tokenizer: _core.Tokenizer, folder: Path) -> dict[Path, bytes]:
 
     A `generation_config.json` that is there keeps its other fields.
     """
-    if (folder / TEMPLATES).is_symlink():
-        raise NotAFolderError(
-            f"{folder / TEMPLATES} is a link, so its files belong to another folder"
-        )
     by_field = {field: name for field, name in _role_fields(tokenizer).items() if name}
     content = {CONFIG: to_json(config(tokenizer)), MAP: to_json(by_field)}
     if fields := generation(tokenizer):

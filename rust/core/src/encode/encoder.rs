@@ -176,12 +176,11 @@ impl Encoder {
         let one_pass = passes::one_is_enough(vocabulary.added_tokens(), &rules.normalizer);
         let form = Form::of_normalizer(&rules.normalizer);
         let uncovered = Uncovered::of(vocabulary, &rules);
-        let (splitter, preparation) = match fast_pattern(&rules, one_pass) {
-            Some(pattern) => (Splitter::new(&pattern)?, None),
-            None => {
-                let preparation = Preparation::new(&rules, uncovered.clone())?;
-                (Splitter::whole(), Some(Box::new(preparation)))
-            }
+        let (splitter, preparation) = if let Some(pattern) = fast_pattern(&rules, one_pass) {
+            (Splitter::new(&pattern)?, None)
+        } else {
+            let preparation = Preparation::new(&rules, uncovered.clone())?;
+            (Splitter::whole(), Some(Box::new(preparation)))
         };
         let passes = SearchPasses { one_is_enough: one_pass, normalizer: &rules.normalizer };
         let options = |special| EncodeOptions::new(vocabulary, passes, &special, &[], &[]);

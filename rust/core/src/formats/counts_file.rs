@@ -315,11 +315,10 @@ fn invalid_row(error: Error) -> ParquetError {
 }
 
 fn footer(path: &Path) -> ParquetResult<ParquetMetaData> {
-    let file = File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(general("this is not a regular file"));
+    if !path.metadata()?.is_file() {
+        return Err(general("this is not a regular file")); // to open a pipe would wait for its writer
     }
-    ParquetMetaDataReader::new().parse_and_finish(&file)
+    ParquetMetaDataReader::new().parse_and_finish(&File::open(path)?)
 }
 
 fn is_bytes(column: &ColumnDescriptor) -> bool {

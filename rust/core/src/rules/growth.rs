@@ -4,10 +4,12 @@
 //! than any memory holds. So what each step makes is counted, for all parts of a text together, and so
 //! is the time of searches.
 
-use super::{Decoder, PreTokenizerStep, TextRules};
+use super::normalizer::{Normalizer, NormalizerStep, ReplacePattern};
+use super::{Decoder, DecoderStep, PreTokenizerStep, TextRules};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::search::budget::Budget;
+use crate::search::lengths::{MAX_WRITTEN_BYTES, written_bytes};
 
 /// Bytes that a step may make of each byte of a text.
 const BYTES_PER_BYTE: usize = 64;
@@ -112,11 +114,57 @@ impl TextRules {
             ),
         ];
         match most.into_iter().find(|(_, count, most)| count > most) {
-            None => Ok(()),
+            None => self.check_expressions(),
             Some((what, count, most)) => Err(Error::Vocabulary {
                 reason: format!("the text rules have {count} {what}; {most} are possible").into(),
             }),
         }
+    }
+
+    fn check_expressions(&self) -> Result<()> {
+        let steps: &[DecoderStep] = match &self.decoder {
+            Decoder::Bytes => &[],
+            Decoder::Steps(steps) => steps,
+        };
+        let in_pre_tokenizer = self.pre_tokenizer.steps.iter().map(|step| match step {
+            PreTokenizerStep::Split { regex, .. } => written_bytes(regex),
+            _ => 0,
+        });
+        let in_decoder = steps.iter().map(|step| match step {
+            DecoderStep::Replace { pattern, .. } => pattern_bytes(pattern),
+            _ => 0,
+        });
+        check_expressions(
+            expression_bytes(&self.normalizer).chain(in_pre_tokenizer).chain(in_decoder),
+        )
+    }
+}
+
+/// The bytes of the expressions of a normalizer.
+pub(crate) fn expression_bytes(normalizer: &Normalizer) -> impl Iterator<Item = usize> {
+    normalizer.steps.iter().map(|step| match step {
+        NormalizerStep::Replace { pattern, .. } => pattern_bytes(pattern),
+        _ => 0,
+    })
+}
+
+/// Fails if expressions have too many bytes together.
+pub(crate) fn check_expressions(bytes: impl Iterator<Item = usize>) -> Result<()> {
+    let bytes = bytes.fold(0, usize::saturating_add);
+    if bytes <= MAX_WRITTEN_BYTES {
+        return Ok(());
+    }
+    let reason = format!(
+        "the regular expressions of the text rules have {bytes} bytes, if repetitions are written \
+         out; {MAX_WRITTEN_BYTES} are possible"
+    );
+    Err(Error::Vocabulary { reason: reason.into() })
+}
+
+fn pattern_bytes(pattern: &ReplacePattern) -> usize {
+    match pattern {
+        ReplacePattern::Literal(text) => text.len(),
+        ReplacePattern::Regex(regex) => written_bytes(regex),
     }
 }
 

@@ -9,7 +9,7 @@ use unicode_normalization::char::{
 
 use super::aligned::{AlignedChar, AlignedText, Searchable, aligned, plain, prepended, utf8_bytes};
 use super::characters::CharacterClass;
-use super::growth::TextGrowth;
+use super::growth::{TextGrowth, check_expressions, expression_bytes};
 use super::normalizer::{Normalizer, NormalizerStep, ReplacePattern};
 use super::spaces::{META, PartStart};
 use super::unicode::is_younger;
@@ -46,8 +46,9 @@ impl CompiledStep {
 }
 
 impl CompiledNormalizer {
-    /// Fails if a regular expression does not compile.
+    /// Fails if a regular expression does not compile, or if all are too long.
     pub(crate) fn new(normalizer: &Normalizer) -> Result<Self> {
+        check_expressions(expression_bytes(normalizer))?;
         let step = |step: &NormalizerStep| {
             Ok(match step {
                 NormalizerStep::StripAccents => {

@@ -9,11 +9,58 @@ use fancy_regex::Expr;
 
 use crate::error::{Error, Result};
 
+/// The bytes that the expressions of one tokenizer may have, if their repetitions are written out.
+pub(crate) const MAX_WRITTEN_BYTES: usize = 1 << 16;
+/// What a look-around, a group or a reference counts beside what is in it: it may have an automaton of
+/// its own.
+const PART_BYTES: usize = 16;
+/// The characters of a long expression that its error shows.
+const SHOWN_CHARS: usize = 100;
+
+/// The bytes of an expression if its repetitions are written out. An automaton takes up to about a
+/// kilobyte of memory for each.
+pub(crate) fn written_bytes(regex: &str) -> usize {
+    parsed(regex).map_or(regex.len(), |expr| written(&expr))
+}
+
+/// An expression as a tree; `None` if it is not valid, or too long.
+pub(crate) fn parsed(regex: &str) -> Option<Expr> {
+    if regex.len() > MAX_WRITTEN_BYTES {
+        return None; // the tree might take too much memory
+    }
+    Expr::parse_tree(regex).ok().map(|tree| tree.expr)
+}
+
+fn written(expr: &Expr) -> usize {
+    let times = match expr {
+        Expr::Literal { val, .. } => return val.len(),
+        Expr::Delegate { inner, .. } => return inner.len(),
+        Expr::Repeat { lo, hi: usize::MAX, .. } => lo.saturating_add(1),
+        Expr::Repeat { hi, .. } => *hi,
+        _ => 1,
+    };
+    let inside = expr.children_iter().map(written).fold(0, usize::saturating_add);
+    inside.saturating_mul(times).saturating_add(PART_BYTES)
+}
+
+/// Fails with [`Error::Pattern`] if an expression is too long.
+pub(super) fn check_length(regex: &str) -> Result<()> {
+    let bytes = written_bytes(regex);
+    if bytes <= MAX_WRITTEN_BYTES {
+        return Ok(());
+    }
+    let reason = format!(
+        "it has {bytes} bytes, if repetitions are written out; {MAX_WRITTEN_BYTES} are possible"
+    );
+    let beginning = regex.chars().take(SHOWN_CHARS).collect();
+    Err(Error::Pattern { pattern: beginning, at: None, reason })
+}
+
 /// Fails with [`Error::Pattern`] if an expression repeats a part that tries to match no characters before
 /// it tries others.
 pub(super) fn check_repetitions(regex: &str) -> Result<()> {
-    let Ok(tree) = Expr::parse_tree(regex) else { return Ok(()) };
-    if !repeats_early_end(&tree.expr) {
+    let Some(expr) = parsed(regex) else { return Ok(()) };
+    if !repeats_early_end(&expr) {
         return Ok(());
     }
     let reason = "it repeats a part that may match no characters before it tries to match some, and \
@@ -56,8 +103,7 @@ fn ends_early(expr: &Expr) -> bool {
 /// assert_eq!(match_lengths(r"\s*"), (0, usize::MAX));
 /// ```
 pub fn match_lengths(regex: &str) -> (usize, usize) {
-    let tree = Expr::parse_tree(regex).ok();
-    tree.and_then(|tree| lengths(&tree.expr)).unwrap_or((0, usize::MAX))
+    parsed(regex).and_then(|expr| lengths(&expr)).unwrap_or((0, usize::MAX))
 }
 
 /// The lengths of an expression; `None` if it has an unsupported part.
@@ -121,6 +167,23 @@ mod tests {
                 let length = found.unwrap().as_str().chars().count();
                 assert!((fewest..=most).contains(&length), "{regex}: {length}");
             }
+        }
+    }
+
+    #[test]
+    fn repetitions_are_written_out() {
+        assert_eq!(written_bytes("ab"), 2 + PART_BYTES);
+        let once = written_bytes("(?:ab|cd)");
+        assert_eq!(written_bytes("(?:ab|cd){3}"), 3 * once + PART_BYTES);
+        assert_eq!(written_bytes("(?:ab|cd){2,}"), 3 * once + PART_BYTES);
+        assert!(written_bytes("(?:(?:a{9999}){9999}){9999}") > 1 << 39);
+        for name in Pattern::names() {
+            let pattern = Pattern::named(name).unwrap();
+            assert!(written_bytes(pattern.regex().unwrap()) < MAX_WRITTEN_BYTES / 50, "{name}");
+        }
+        let long = "a".repeat(MAX_WRITTEN_BYTES + 1);
+        for regex in [r"(?!\p{L}{20})a".repeat(5000), long, r"\p{L}{99999}".to_owned()] {
+            assert!(matches!(check_length(&regex), Err(Error::Pattern { .. })));
         }
     }
 

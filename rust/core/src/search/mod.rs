@@ -37,6 +37,7 @@ impl Expression {
 
     /// The same with another limit on backtracking.
     pub(crate) fn with_backtrack_limit(regex: &str, limit: usize) -> Result<Self> {
+        lengths::check_length(regex)?;
         lengths::check_repetitions(regex)?;
         RegexBuilder::new(regex)
             .backtrack_limit(limit)

@@ -74,15 +74,14 @@ fn is_byte(tokenizer: &Tokenizer, id: u32) -> bool {
     tokenizer.token_name(id).starts_with("<0x")
 }
 
-/// Whether a step replaces text in joined names, or strips their end.
+/// Whether a step works on joined names, so that what follows may change the text before it.
 fn replaces_in_joined_names(tokenizer: &Tokenizer) -> bool {
     let Decoder::Steps(steps) = &tokenizer.rules().decoder else { return false };
     let joins = |step: &DecoderStep| matches!(step, DecoderStep::Fuse | DecoderStep::ByteLevel);
-    let joined = steps.iter().skip_while(|step| !joins(step));
-    joined.into_iter().any(|step| match step {
-        DecoderStep::Replace { .. } => true,
+    steps.iter().skip_while(|step| !joins(step)).skip(1).any(|step| match step {
+        DecoderStep::Fuse | DecoderStep::Metaspace { .. } => false,
         DecoderStep::Strip { stop, .. } => *stop > 0,
-        _ => false,
+        _ => true,
     })
 }
 
@@ -123,6 +122,7 @@ mod tests {
             let strip = DecoderStep::Strip { content: ' ', start: 1, stop: 0 };
             let strip_more = DecoderStep::Strip { content: ' ', start: 3, stop: 0 };
             let strip_ends = DecoderStep::Strip { content: ' ', start: 0, stop: 2 };
+            let words = DecoderStep::WordPiece { prefix: "a".to_owned(), cleanup: true };
             let pattern = ReplacePattern::Literal("bb".to_owned());
             let replace = DecoderStep::Replace { pattern, content: "c".to_owned() };
             for steps in [
@@ -132,6 +132,8 @@ mod tests {
                 vec![DecoderStep::ByteFallback, DecoderStep::Fuse, strip_ends],
                 vec![DecoderStep::ByteFallback, DecoderStep::Fuse, replace],
                 vec![DecoderStep::ByteLevel],
+                vec![DecoderStep::ByteFallback, DecoderStep::Fuse, DecoderStep::ByteLevel],
+                vec![DecoderStep::Fuse, words],
                 vec![suffix],
                 Vec::new(),
             ] {

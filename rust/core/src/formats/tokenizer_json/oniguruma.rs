@@ -57,7 +57,7 @@ fn escape() -> String {
     let scripts = "Latin|Greek|Cyrillic|Arabic|Hebrew|Thai|Lao|Khmer|Myanmar|Han|Hiragana|Katakana|\
                    Hangul";
     format!(
-        r"\\[pP]\{{(?:{categories}|{scripts})\}}|\\[sSdDrntfv]|\\x\{{[0-9A-Fa-f]{{1,6}}\}}|\\[^\w\s]|\\[wWhH]|\\u[0-9A-Fa-f]{{4}}"
+        r"\\[pP]\{{(?:{categories}|{scripts})\}}|\\[sSdDrntfv]|\\x\{{[0-9A-Fa-f]{{1,6}}\}}|\\[^\w\s]|\\[wWhH]|\\u[0-9A-Fa-f]{{4}}|\\x[0-7][0-9A-Fa-f]"
     )
 }
 
@@ -248,9 +248,10 @@ fn inside(part: &str) -> Option<String> {
     Some(if is_negated == *is_rest { contents } else { format!("[^{contents}]") })
 }
 
-/// `\u0041` as `\x{0041}`; other escapes as they are.
+/// `\u0041` as `\x{0041}`, and `\x41` as `\x{41}`; other escapes as they are.
 fn code_point(escape: &str) -> String {
-    match escape.strip_prefix(r"\u") {
+    let digits = escape.strip_prefix(r"\u").or_else(|| escape.strip_prefix(r"\x"));
+    match digits.filter(|digits| !digits.starts_with('{')) {
         Some(digits) => format!(r"\x{{{digits}}}"),
         None => escape.to_owned(),
     }

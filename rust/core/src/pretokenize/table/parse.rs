@@ -20,6 +20,8 @@
 use fancy_regex::{Assertion, Expr, LookAround};
 use regex_syntax::hir::{Class, HirKind};
 
+use crate::search::lengths::parsed;
+
 /// Characters as ranges of code points, both ends included; sorted, without overlap.
 pub(super) type Set = Vec<(u32, u32)>;
 
@@ -67,9 +69,9 @@ impl Node {
 
 /// The tree of a pattern, and its sets; `None` if the automaton does not support all of it.
 pub(super) fn parse(pattern: &str) -> Option<(Node, Vec<Set>)> {
-    let tree = Expr::parse_tree(pattern).ok()?;
+    let tree = parsed(pattern)?;
     let mut parser = Parser { sets: Vec::new() };
-    let node = parser.node(&tree.expr, true)?;
+    let node = parser.node(&tree, true)?;
     Some((node, parser.sets))
 }
 
