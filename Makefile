@@ -16,6 +16,8 @@ TESTED := -p bytepair -p bytepair-lab -p bytepair-view -p bytepair-capi
 # What is fuzzed, and for how long.
 TARGET := encode
 SECONDS := 600
+# The tests of `make miri`.
+MIRI := scratch_pool mapped_and_copied owned_arrays ranges_outside a_slot_has threads_never_see
 # How long `make campaign` runs, and the folder of its texts and vocabularies.
 HOURS := 2
 DATA := ../shared/data
@@ -48,7 +50,7 @@ TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/c
 
 .DEFAULT_GOAL := help
 .PHONY: help setup dev run test test-python test-quick test-rust test-features test-bare test-lowest docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
-	spelling format check check-all docs docs-cli site-test lessons bench fuzz campaign clean capi header licences source sdist wheel wheels wheel-installed smoke sdist-test \
+	spelling format check check-all docs docs-cli site-test lessons bench fuzz miri campaign clean capi header licences source sdist wheel wheels wheel-installed smoke sdist-test \
 	windows-wheels rust-targets cross test-cross test-wasm wasm workflows deny advisories container release-notes released publish-crate
 
 help: ## list the targets
@@ -311,6 +313,11 @@ fuzz: ## fuzz one target for a while: make fuzz TARGET=encode SECONDS=600; or fi
 	mkdir -p rust/fuzz/corpus/$(TARGET)
 	cargo fuzz run --fuzz-dir rust/fuzz --sanitizer none $(TARGET) rust/fuzz/corpus/$(TARGET) \
 		$(wildcard rust/fuzz/seeds/$(TARGET)) -- -max_total_time=$(SECONDS) -max_len=4096 -len_control=0
+
+# Larger tests of them take hours there.
+miri: ## what threads share, and memory with an owner of its own, under Miri (rustup component add --toolchain nightly miri rust-src)
+	MIRIFLAGS=-Zmiri-disable-isolation CARGO_TARGET_DIR=target/miri cargo +nightly miri test --locked -p bytepair \
+		--no-default-features --lib -- $(MIRI)
 
 campaign: setup ## compare with the peers on everything in DATA for HOURS, and count it in docs/proof.md
 	nice -n 19 $(BIN)/python tests/campaign.py --hours $(HOURS) --data $(DATA)

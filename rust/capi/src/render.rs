@@ -55,7 +55,8 @@ pub unsafe extern "C" fn bytepair_render(
         }
         let trained = memory::collect(slices.iter().map(|slice| slice.trained))?;
         let options = RenderOptions { join: true, ..RenderOptions::default() };
-        let rendered = tokenizer.render(&[0..parts.len()], &parts, &trained, options, 1)?;
+        let all = 0..parts.len();
+        let rendered = tokenizer.render(&[all], &parts, &trained, options, 1)?;
         let append = |all: &mut Vec<u32>| {
             memory::reserve(all, rendered.ids.len())?;
             all.extend_from_slice(&rendered.ids);

@@ -120,7 +120,8 @@ impl Tokenizer {
     ) -> Result<JsRendered, JsValue> {
         let segments = Segments::new(&self.0, segments)?;
         let (parts, options) = (segments.parts(), RenderOptions { join: true, ..Default::default() });
-        let rendered = self.0.render(&[0..parts.len()], &parts, &segments.trained, options, 1);
+        let all = 0..parts.len();
+        let rendered = self.0.render(&[all], &parts, &segments.trained, options, 1);
         let rendered = rendered.map_err(error)?;
         object([
             ("ids", Uint32Array::from(&*rendered.ids).into()),

@@ -18,7 +18,7 @@ pub(super) fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) 
     let temporary = path.with_file_name(format!(".{name}.{random:016x}"));
     let written = File::create_new(&temporary).and_then(|mut file| {
         if let Ok(replaced) = std::fs::metadata(path) {
-            file.set_permissions(plain(replaced.permissions()))?;
+            file.set_permissions(plain(&replaced.permissions()))?;
         }
         write(&mut file)?;
         file.sync_all()?;
@@ -34,15 +34,15 @@ pub(super) fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) 
 
 /// Permissions to read, write and execute.
 #[cfg(unix)]
-fn plain(permissions: Permissions) -> Permissions {
+fn plain(permissions: &Permissions) -> Permissions {
     use std::os::unix::fs::PermissionsExt;
     Permissions::from_mode(permissions.mode() & 0o777)
 }
 
 /// Only Unix has others.
 #[cfg(not(unix))]
-fn plain(permissions: Permissions) -> Permissions {
-    permissions
+fn plain(permissions: &Permissions) -> Permissions {
+    permissions.clone()
 }
 
 /// Sync the folder of a file; otherwise the new name may be lost in a crash.
