@@ -67,8 +67,9 @@ def render(source: str, name: str, variables: Mapping[str, Any], with_indices: b
 @lru_cache(maxsize=16)
 def compiled(source: str) -> jinja2.Template:
     """Compile a template; every loop begins with a call of `_index` for its value."""
-    from jinja2 import nodes
+    from bytepair._internal.extras import jinja2
 
+    nodes = jinja2.nodes
     tree, environment = _parsed(source)
     try:
         for loop in tree.find_all(nodes.For):
@@ -107,7 +108,9 @@ def _invalid(error: Exception) -> ConversationError:
 
 def _environment() -> jinja2.Environment:
     """An environment equal to that of `transformers`."""
-    from jinja2 import TemplateError, nodes, pass_context
+    from bytepair._internal.extras import jinja2
+
+    nodes, pass_context = jinja2.nodes, jinja2.pass_context
     from jinja2.exceptions import SecurityError
     from jinja2.ext import Extension
     from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -138,7 +141,7 @@ def _environment() -> jinja2.Environment:
         return value
 
     def raise_exception(message: str) -> NoReturn:
-        raise TemplateError(message)
+        raise jinja2.TemplateError(message)
 
     def to_json(
         value: Any,
