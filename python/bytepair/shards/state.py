@@ -10,11 +10,11 @@ where the disk keeps up): a name and a size say little about a file that was cut
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -316,5 +316,8 @@ def remove_folder(folder: Path, names: str) -> None:
     if folder.exists():
         for path in folder.iterdir():
             remove_own(path)
-        with suppress(OSError):  # another rank may just be looking for its task
+        try:
             folder.rmdir()
+        except OSError as error:  # another rank may just be looking for its task
+            if error.errno == errno.EIO:
+                raise
