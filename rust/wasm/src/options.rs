@@ -200,11 +200,9 @@ fn special(value: &JsValue) -> Result<Special, JsValue> {
 
 /// The id of a special token by name, or any id.
 fn id(tokenizer: &Tokenizer, value: &JsValue, name: &str) -> Result<u32, JsValue> {
-    match value.as_string() {
-        Some(token) => tokenizer.special_id(&token).map_err(error),
-        None => {
-            let id = whole(value, name)?;
-            tokenizer.token_bytes(id).map(|_| id).map_err(error)
-        }
+    if let Some(token) = value.as_string() {
+        return tokenizer.special_id(&token).map_err(error);
     }
+    let id = whole(value, name)?;
+    tokenizer.token_bytes(id).map(|_| id).map_err(error)
 }

@@ -119,7 +119,8 @@ impl Tokenizer {
         #[wasm_bindgen(unchecked_param_type = "Segment[]")] segments: &JsValue,
     ) -> Result<JsRendered, JsValue> {
         let segments = Segments::new(&self.0, segments)?;
-        let (parts, options) = (segments.parts(), RenderOptions { join: true, ..Default::default() });
+        let (parts, options) =
+            (segments.parts(), RenderOptions { join: true, ..Default::default() });
         let all = 0..parts.len();
         let rendered = self.0.render(&[all], &parts, &segments.trained, options, 1);
         let rendered = rendered.map_err(error)?;
