@@ -70,6 +70,8 @@ fuzz_target!(|data: &[u8]| {
     let _any = (0..260).map(|id| tokenizer.token_bytes(id).is_ok()).count();
     // Rebuilding all tables takes long, so only some inputs do it.
     if data.len() % 16 == 0 && verify(&bytes).is_ok() {
-        assert!(Tokenizer::from_bytes(&tokenizer.to_bytes(Tables::With).unwrap()).unwrap() == tokenizer);
+        assert!(
+            Tokenizer::from_bytes(&tokenizer.to_bytes(Tables::With).unwrap()).unwrap() == tokenizer
+        );
     }
 });
