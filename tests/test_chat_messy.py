@@ -66,7 +66,8 @@ def test_broken_rows_are_skipped_and_named(messy: Path) -> None:
     assert (batch.statistics.conversations, batch.statistics.skipped) == (8, 6)
     places = [reason.split(":")[0] for reason in batch.statistics.first_skipped]
     assert places == [f"{messy}, line {line}" for line in range(3, 9)]
-    assert all(place in str(caught[0].message) for place in places)
+    told = [str(warning.message) for warning in caught]
+    assert any(all(place in text for place in places) for text in told)
 
 
 def test_a_broken_row_is_an_error_with_its_file_and_line(messy: Path) -> None:

@@ -156,7 +156,7 @@ def encoding_values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
         *_lost_merges(tokenizer, FORMATS["nanochat"]),
     ]  # fmt: skip
     if lost:
-        raise ArgumentError(f"there is no tiktoken.Encoding of this tokenizer: {'; '.join(lost)}")
+        raise ArgumentError(f"a tiktoken.Encoding cannot hold of this tokenizer: {'; '.join(lost)}")
     return tiktoken.values(tokenizer)
 
 
