@@ -81,6 +81,7 @@ def test_examples_in_the_docstrings_of_rust() -> None:
 def test_code_blocks_in_pages(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All Python blocks of a page run one after another, as a reader would run them."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")  # for what prints as wide as the terminal
     names: dict[str, object] = {}
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
     for block in blocks:
@@ -121,6 +122,7 @@ def test_blocks_with_transformers(
     from bytepair.compat import huggingface
 
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")  # for what prints as wide as the terminal
     names: dict[str, object] = {}
     try:
         for _, block in blocks:
@@ -142,6 +144,7 @@ def test_blocks_with_packages(page: Path, tmp_path: Path, monkeypatch: pytest.Mo
     if not WITH.search(text):
         pytest.skip("has none")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")  # for what prints as wide as the terminal
     names: dict[str, object] = {}
     missing = set()
     for kind, block in re.findall(r"^```(py[^\n]*)\n(.*?)^```", text, re.M | re.S):
