@@ -80,6 +80,18 @@ def test_a_broken_row_is_an_error_with_its_file_and_line(messy: Path) -> None:
             TOK.render_batch(path)
 
 
+def test_a_row_without_an_answer_or_too_long_is_named_by_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "talks.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in (TALK, [ASK], turns(5))))
+    with pytest.raises(ConversationError, match=r"talks\.jsonl, line 2: the mask is all 0"):
+        TOK.render_batch(path)
+    with (
+        pytest.warns(SkippedWarning),
+        pytest.raises(ConversationError, match=r"talks\.jsonl, line 3 has \d+ ids, and a row 40"),
+    ):
+        TOK.render_batch(path, on_untrained="drop", pack_to=40)
+
+
 def test_at_most_ten_skipped_rows_are_named() -> None:
     rows: Any = [TALK, *[[]] * 12]
     with pytest.warns(SkippedWarning, match="conversation 10: .*; and 2 more$"):

@@ -5,7 +5,9 @@ Python converts the messages to segments; the core encodes, truncates and packs 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,7 +73,8 @@ def render(
     if how == "turns" and max_tokens is not None:
         encoded = _shortened(tokenizer, write, gathered, encoded, options, max_tokens)
     _report_cut(encoded, max_tokens)
-    kept = _kept(encoded, on_untrained if write.has_mask else "keep", max_tokens)
+    on_untrained = on_untrained if write.has_mask else "keep"
+    kept = _kept(encoded, gathered.places, on_untrained, max_tokens)
     lengths = np.diff(encoded.offsets)
     ids, mask = encoded.ids.view(np.int32), encoded.mask
     if not kept.all():
@@ -80,7 +83,8 @@ def render(
     batch = RenderedBatch(ids, mask, offsets=_starts_of(lengths))
     if width is not None:
         filler = pad_id(tokenizer, padding(tokenizer, write.template, layout.pad))
-        pieces = _pieces(lengths, width, splits=how == "split")
+        places = list(compress(gathered.places, kept))
+        pieces = _pieces(lengths, places, width, splits=how == "split")
         batch = _in_rows(batch, pieces, width, filler, packed=layout.pack_to is not None)
     if options.rows == "kto":
         batch = replace(batch, good=np.array(gathered.good, bool)[kept])
@@ -223,7 +227,9 @@ def _trained(encoded: Encoded) -> NDArray[np.int64]:
     return counts
 
 
-def _kept(encoded: Encoded, on_untrained: str, max_tokens: int | None) -> NDArray[np.bool_]:
+def _kept(
+    encoded: Encoded, places: Sequence[str], on_untrained: str, max_tokens: int | None
+) -> NDArray[np.bool_]:
     """Which conversations to keep: those whose mask is all 0 or all 1 are rejected or dropped."""
     lengths, sums = np.diff(encoded.offsets), _trained(encoded)
     useful: NDArray[np.bool_] = (sums > 0) & (sums < lengths)
@@ -234,7 +240,7 @@ def _kept(encoded: Encoded, on_untrained: str, max_tokens: int | None) -> NDArra
         first = int(np.argmin(useful))
         why, hint = nothing_to_learn(int(sums[first]), int(lengths[first]), max_tokens)
         raise ConversationError(
-            f"conversation {first}: {why}",
+            f"{places[first]}: {why}",
             option="on_untrained",
             value=on_untrained,
             hint=f'{hint}, or on_untrained="drop" to drop such conversations ({count})',
@@ -295,13 +301,15 @@ def pad_id(tokenizer: _core.Tokenizer, name: str | None) -> int:
     return special[name]
 
 
-def _pieces(lengths: NDArray[np.int64], width: int, *, splits: bool) -> NDArray[np.int64]:
+def _pieces(
+    lengths: NDArray[np.int64], places: Sequence[str], width: int, *, splits: bool
+) -> NDArray[np.int64]:
     """The number of pieces of each conversation, each of at most a row."""
     wide = lengths > width
     if wide.any() and not splits:
         first = int(np.argmax(wide))
         raise ConversationError(
-            f"conversation {first} has {lengths[first]:,} ids, and a row {width:,}; so do "
+            f"{places[first]} has {lengths[first]:,} ids, and a row {width:,}; so do "
             f"{int(wide.sum()):,} of {len(lengths):,} conversations",
             option="pack_to",
             value=width,
