@@ -18,8 +18,9 @@ from bytepair.files.outputs import write_whole
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: The number of skipped rows that are named.
+#: The number of skipped rows that are named, and the characters of each in a warning.
 MOST_NAMED: Final = 10
+MOST_CHARS: Final = 85
 
 
 @dataclass
@@ -44,9 +45,16 @@ class SkippedRows:
         """Warn if there are any; `rows` says of how many of what."""
         if self.count:
             more = self.count - len(self.first)
-            lines = [*self.first, *([f"and {more:,} more"] if more else [])]
+            lines = [*map(_brief, self.first), *([f"and {more:,} more"] if more else [])]
             text = f"{self.count:,} of {rows} are skipped: {'; '.join(lines)}"
             warn(SkippedWarning(text, option="errors", value="skip"))
+
+
+def _brief(skipped: str) -> str:
+    """A place without folders, and the beginning of the reason, so that ten fit a warning."""
+    place, _, why = skipped.partition(": ")
+    text = f"{place.rpartition('/')[2]}: {why}"
+    return text if len(text) <= MOST_CHARS else f"{text[: MOST_CHARS - 3]}..."
 
 
 @dataclass(frozen=True)
