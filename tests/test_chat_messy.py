@@ -91,6 +91,13 @@ def test_a_row_without_an_answer_or_too_long_is_named_by_its_line(tmp_path: Path
         TOK.render_batch(path, on_untrained="drop", pack_to=40)
 
 
+def test_the_first_broken_row_is_named_whatever_is_wrong_with_it() -> None:
+    half: Any = [ASK, {"role": "assistant", "content": "half \ud83d"}]
+    for rows in ([TALK, half, []], [TALK, half, half], [TALK, [], half]):
+        with pytest.raises(ConversationError, match=r"^conversation 1: "):
+            TOK.render_batch(rows)
+
+
 def test_at_most_ten_skipped_rows_are_named() -> None:
     rows: Any = [TALK, *[[]] * 12]
     with pytest.warns(SkippedWarning, match="conversation 10: .*; and 2 more$"):

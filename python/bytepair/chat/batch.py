@@ -18,8 +18,8 @@ from bytepair.chat.prompt import render_fitted
 from bytepair.chat.rendered import RenderedBatch, RenderStatistics, SkippedRows
 from bytepair.chat.renderer import TemplateOrName, nothing_to_learn, writer
 from bytepair.chat.rows import ChatOptions, Row, check_required, read_row
-from bytepair.chat.segments import Encoded, Segments
-from bytepair.chat.sources import ConversationSource, PlacedRow, read
+from bytepair.chat.segments import Conversation, Encoded, Segments
+from bytepair.chat.sources import ConversationSource, read
 from bytepair.chat.template import Template
 from bytepair.errors import (
     ArgumentError,
@@ -74,7 +74,8 @@ def render(
         encoded = _shortened(tokenizer, write, gathered, encoded, options, max_tokens)
     _report_cut(encoded, max_tokens)
     on_untrained = on_untrained if write.has_mask else "keep"
-    kept = _kept(encoded, gathered.places, on_untrained, max_tokens)
+    trained = _trained(encoded)
+    kept = _kept(encoded, trained, gathered.places, on_untrained, max_tokens)
     lengths = np.diff(encoded.offsets)
     ids, mask = encoded.ids.view(np.int32), encoded.mask
     if not kept.all():
@@ -89,7 +90,7 @@ def render(
     if options.rows == "kto":
         batch = replace(batch, good=np.array(gathered.good, bool)[kept])
     split = 0 if how != "split" else int((lengths > (width or 0)).sum())
-    batch = replace(batch, statistics=_statistics(gathered, encoded, kept, batch, split))
+    batch = replace(batch, statistics=_statistics(gathered, encoded, trained, kept, batch, split))
     if layout.ignore_index is None:
         return batch
     labels = np.where(batch.loss_mask == 1, batch.input_ids, np.int64(layout.ignore_index))
@@ -139,27 +140,31 @@ def _gather(writer: Any, conversations: ConversationSource, options: ChatOptions
     out = Gathered()
     for place, row in read(conversations, options):
         try:
-            _add(out, writer, (place, row), options)
+            if isinstance(row, ConversationError):
+                raise row
+            _add(out, writer, place, row, options)
         except ConversationError as error:
+            if options.errors == "strict":  # what is wrong with an earlier one comes first
+                out.segments.check_texts(places=out.places)
             if options.errors != "skip":
                 raise error.at(place) from None
             out.skipped.add(place, error)
+    if options.errors == "strict":
+        out.segments.check_texts(places=out.places)
     out.skipped.warn(f"{out.skipped.count + len(out.places):,} conversations")
     return out
 
 
-def _add(out: Gathered, writer: Any, placed: PlacedRow, options: ChatOptions) -> None:
+def _add(out: Gathered, writer: Any, place: str, given: Conversation, options: ChatOptions) -> None:
     """Add a row; if it is invalid, nothing of it."""
-    place, given = placed
-    if isinstance(given, ConversationError):
-        raise given
     row = read_row(given, writer, options)
-    check_required(row, options)
+    if options.require:
+        check_required(row, options)
     segments = out.segments
     start = len(segments.items)
     try:
         writer.write(row, segments, options)
-        if options.errors != "replace":
+        if options.errors == "skip":
             segments.check_texts(start)
     except ConversationError:
         segments.cut(start)
@@ -169,8 +174,10 @@ def _add(out: Gathered, writer: Any, placed: PlacedRow, options: ChatOptions) ->
         out.good.append(given["label"])  # type: ignore[call-overload]
     if options.truncate == "turns":
         out.rows.append(row)
-    out.unanswered += row.messages[-1]["role"] == "user"
-    out.unasked += row.first_role() == "assistant"
+    if row.messages[-1]["role"] == "user":
+        out.unanswered += 1
+    if row.messages[0]["role"] != "user" and row.first_role() == "assistant":
+        out.unasked += 1
 
 
 # ---------------------------------------------------------------------------- cutting
@@ -223,22 +230,29 @@ def _report_cut(encoded: Encoded, max_tokens: int | None) -> None:
 
 def _trained(encoded: Encoded) -> NDArray[np.int64]:
     """The number of ids of each conversation that are trained on."""
-    counts: NDArray[np.int64] = np.diff(_starts_of(encoded.mask)[encoded.offsets])
+    starts, has_ids = encoded.offsets[:-1], np.diff(encoded.offsets) > 0
+    counts = np.zeros(len(starts), np.int64)
+    if has_ids.any():  # `reduceat` would take an id of the next conversation for an empty one
+        counts[has_ids] = np.add.reduceat(encoded.mask, starts[has_ids], dtype=np.int64)
     return counts
 
 
 def _kept(
-    encoded: Encoded, places: Sequence[str], on_untrained: str, max_tokens: int | None
+    encoded: Encoded,
+    trained: NDArray[np.int64],
+    places: Sequence[str],
+    on_untrained: str,
+    max_tokens: int | None,
 ) -> NDArray[np.bool_]:
     """Which conversations to keep: those whose mask is all 0 or all 1 are rejected or dropped."""
-    lengths, sums = np.diff(encoded.offsets), _trained(encoded)
-    useful: NDArray[np.bool_] = (sums > 0) & (sums < lengths)
+    lengths = np.diff(encoded.offsets)
+    useful: NDArray[np.bool_] = (trained > 0) & (trained < lengths)
     if on_untrained == "keep" or useful.all():
         return np.ones(len(useful), bool)
     count = f"{int((~useful).sum()):,} of {len(useful):,}"
     if on_untrained == "error":
         first = int(np.argmin(useful))
-        why, hint = nothing_to_learn(int(sums[first]), int(lengths[first]), max_tokens)
+        why, hint = nothing_to_learn(int(trained[first]), int(lengths[first]), max_tokens)
         raise ConversationError(
             f"{places[first]}: {why}",
             option="on_untrained",
@@ -253,6 +267,7 @@ def _kept(
 def _statistics(
     gathered: Gathered,
     encoded: Encoded,
+    trained: NDArray[np.int64],
     kept: NDArray[np.bool_],
     batch: RenderedBatch,
     split: int,
@@ -267,7 +282,7 @@ def _statistics(
         dropped=int((~kept).sum()),
         cut=int((lengths < whole).sum()),
         split=split,
-        untrained=int((_trained(encoded) == 0).sum()),
+        untrained=int((trained == 0).sum()),
         unanswered=gathered.unanswered,
         unasked=gathered.unasked,
         ids=ids,

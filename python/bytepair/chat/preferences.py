@@ -228,7 +228,7 @@ def render_preferences(
 
 def _segments(writer: Any, pairs: ConversationSource, options: ChatOptions) -> Segments:
     """The segments of each prompt alone, then with the better answer, then with the other one."""
-    out, skipped = Segments(), SkippedRows()
+    out, skipped, places = Segments(), SkippedRows(), list[str]()
     for place, row in read(pairs, replace(options, rows=PAIRS)):
         place, start = place.replace("conversation", "pair"), len(out.items)
         try:
@@ -243,13 +243,18 @@ def _segments(writer: Any, pairs: ConversationSource, options: ChatOptions) -> S
                 out.items += [*prompt, None, *answer]  # no token crosses the boundary
                 out.trained += mask + b"\0" + answer_mask
                 out.ends.append(len(out.items))
-            if options.errors != "replace":
+            if options.errors == "skip":
                 out.check_texts(start)
+            places += [place] * 3  # one for each end
         except ConversationError as error:
+            out.cut(start)
+            if options.errors == "strict":  # what is wrong with an earlier one comes first
+                out.check_texts(places=places)
             if options.errors != "skip":
                 raise error.at(place) from None
-            out.cut(start)
             skipped.add(place, error)
+    if options.errors == "strict":
+        out.check_texts(places=places)
     skipped.warn(f"{len(out.ends) // 3 + skipped.count:,} pairs")
     return out
 

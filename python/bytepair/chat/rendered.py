@@ -205,8 +205,8 @@ class RenderedBatch:
             elif values is not None:
                 starts = pa.array(self.offsets)
                 columns[name] = pa.LargeListArray.from_arrays(starts, pa.array(values))
-        if self.lengths is not None:
-            columns["lengths"] = pa.array(self.lengths, pa.list_(pa.int32()))
+        if (lengths := self.lengths) is not None:
+            columns["lengths"] = pa.array(lengths, pa.list_(pa.int32()))
         if self.good is not None:
             columns["label"] = pa.array(self.good)
         return pa.table(columns)

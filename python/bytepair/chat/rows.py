@@ -123,8 +123,11 @@ class Row:
 
     def first_role(self) -> str | None:
         """The role of the first message after that of the system."""
-        roles = (message["role"] for message in self.messages)
-        return next((role for role in roles if role not in ("system", "developer")), None)
+        for message in self.messages:
+            role: str = message["role"]
+            if role not in ("system", "developer"):
+                return role
+        return None
 
     def with_system(self) -> Row:
         """The row with its first message as that of the system: OpenAI calls it the developer's."""

@@ -7,6 +7,7 @@ a special token.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -102,9 +103,10 @@ class Segments:
             raise ArgumentError(
                 f"max_tokens is {max_tokens}; it cannot be negative", option="max_tokens"
             )
-        texts = [item for item in self.items if isinstance(item, str)]
-        if errors != "replace" and _core.lone_surrogates(texts):
-            self.check_texts()
+        if errors != "replace":
+            texts = [item for item in self.items if isinstance(item, str)]
+            if _core.lone_surrogates(texts):
+                self.check_texts()
         items, ends = self.items, self.ends
         if join and BREAK in items:
             items = [None if item == BREAK else item for item in items]
@@ -143,15 +145,22 @@ class Segments:
         while self.ends and self.ends[-1] > start:
             self.ends.pop()
 
-    def check_texts(self, start: int = 0) -> None:
-        """Raise a `ConversationError` if a text from an item on has a lone surrogate."""
+    def check_texts(self, start: int = 0, places: Sequence[str] = ()) -> None:
+        """Raise a `ConversationError` if a text from an item on has a lone surrogate.
+
+        `places` are those of the conversations, if the error is to say which has it.
+        """
         texts = [item for item in self.items[start:] if isinstance(item, str)]
         for lone in _core.lone_surrogates(texts)[:1]:
-            raise ConversationError(
+            error = ConversationError(
                 f"{lone.reason}, of {texts[lone.index][:200]!a}",
                 option="errors",
                 hint='repair it, or pass errors="replace"',
             )
+            if not places:
+                raise error
+            items = [at for at, item in enumerate(self.items) if isinstance(item, str)]
+            raise error.at(places[bisect_right(self.ends, items[lone.index])])
 
 
 class Writer:
