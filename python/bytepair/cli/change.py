@@ -172,8 +172,7 @@ def prune(
         pruned.save_ids(ids, overwrite=overwrite)
     gone = tok.vocab_size - pruned.tokenizer.vocab_size
     click.echo(f"{path}: {pruned.tokenizer.vocab_size:,} ids, {gone:,} fewer")
-    more = "" if pattern is None else f" --pattern {shlex.quote(pattern)}"
-    click.echo(f"next: bytepair compare {tokenizer} {path.parent} --by tokens{more}")
+    _tell_next(tokenizer, path, "--by tokens", pattern)
 
 
 @option.command(
@@ -223,3 +222,11 @@ def extend(
     )  # fmt: skip
     path = larger.save(out, overwrite=overwrite)
     click.echo(f"{path}: {larger.vocab_size:,} ids, {larger.vocab_size - tok.vocab_size:,} more")
+    _tell_next(tokenizer, path, "", pattern)
+
+
+def _tell_next(tokenizer: str, path: Path, options: str, pattern: str | None) -> None:
+    """Tell how to compare a tokenizer with the one that was made of it."""
+    words = ["bytepair compare", tokenizer, str(path.parent), options]
+    words += [] if pattern is None else ["--pattern", shlex.quote(pattern)]
+    click.echo(f"next: {' '.join(filter(None, words))}")

@@ -102,13 +102,14 @@ def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
     ranks = tokenizer.mergeable_ranks()
     by_length = sorted(ranks.items(), key=lambda item: (-len(item[0]), item[1]))
     numbers = {n: [tokenizer.token_bytes(i) for i in tokenizer.encode(n)] for n in NUMBERS}
+    never = unreachable(tokenizer)
     return VocabularyReport(
         size=tokenizer.vocab_size,
         special=len(tokenizer.special_tokens),
         lengths=dict(sorted(Counter(map(len, ranks)).items())),
         longest=[id for _, id in by_length[:longest]],
-        unreachable=unreachable(tokenizer),
-        split=split_tokens(tokenizer),
+        unreachable=never,
+        split=_split(tokenizer, never),
         unwhole=[id for token, id in ranks.items() if len(token) > 1 and not _is_text(token)],
         duplicates=near_duplicates(ranks),
         numbers=numbers,
@@ -144,12 +145,16 @@ def split_tokens(tokenizer: Tokenizer) -> list[int]:
         >>> split_tokens(bytepair.Tokenizer.from_ranks(ranks, pattern="qwen2"))  # splits digits
         [256]
     """
-    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
-    never = set(pruning.unreachable(tokenizer))
+    return _split(tokenizer, unreachable(tokenizer))
+
+
+def _split(tokenizer: Tokenizer, never: Iterable[int]) -> list[int]:
+    """The tokens but those that merging can `never` produce whose own text becomes others."""
+    left_out = set(never)
     texts = {
         id: token.decode()
         for token, id in tokenizer.mergeable_ranks().items()
-        if id not in never and _is_text(token)
+        if id not in left_out and _is_text(token)
     }
     own = tokenizer.encode_batch(list(texts.values()))
     return [id for id, ids in zip(texts, own, strict=True) if list(ids) != [id]]
@@ -193,7 +198,8 @@ def glitch_candidates(
         )
     ranks = tokenizer.mergeable_ranks()
     invalid = [ranks[bytes([b])] for b in (0xC0, 0xC1, *range(0xF5, 0x100)) if bytes([b]) in ranks]
-    never = {*invalid, *unreachable(tokenizer), *split_tokens(tokenizer)}
+    merged_never = unreachable(tokenizer)
+    never = {*invalid, *merged_never, *_split(tokenizer, merged_never)}
     ids = np.array([id for id in ranks.values() if id not in never], np.int64)
     if not never or not len(ids):
         return []

@@ -14,12 +14,10 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import warn
-from bytepair.files.safe import id_of, parse_json, read_file, typed
+from bytepair.files.safe import parse_json, read_file, typed
 from bytepair.formats.parts import LoadOptions, Parts
+from bytepair.properties.entries import CONFIG
 from bytepair.properties.tokens import EMPTY, empty_token
-
-#: The file that names special tokens.
-CONFIG: Final = "tokenizer_config.json"
 
 
 def is_rank_file(data: bytes) -> bool:
@@ -45,17 +43,12 @@ def configured(config: bytes) -> dict[str, int]:
         >>> configured(b'{"added_tokens_decoder": {"7": {"content": "<|end|>"}}}')
         {'<|end|>': 7}
     """
+    from bytepair.formats.huggingface.added import of_decoder
+
     value = typed(parse_json(config, CONFIG), dict, CONFIG)
-    place = f"{CONFIG}: added_tokens_decoder"
-    added = typed(value.get("added_tokens_decoder", {}), dict, place)
-    return {
-        typed(typed(entry, dict, place).get("content"), str, place): _whole(id, place)
-        for id, entry in added.items()
-    }
-
-
-def _whole(text: str, place: str) -> int:
-    return id_of(int(text) if text.isdecimal() and len(text) < 20 else text, place)
+    added = value.get("added_tokens_decoder", {})
+    entries = typed(added, dict, f"{CONFIG}: added_tokens_decoder")
+    return {token["content"]: token["id"] for _, token in of_decoder(entries, set())}
 
 
 def read_ranks(data: bytes) -> tuple[dict[bytes, int], dict[str, str]]:

@@ -104,7 +104,7 @@ def _to_add(files: Mapping[str, Any], known: list[Token]) -> Iterator[tuple[str,
             is_special = token["special"] or token["content"] in special
             of_ids.append(("tokenizer.json: added_tokens", {**token, "special": is_special}))
     else:
-        of_ids = [*_of_decoder(typed(with_ids, dict, _DECODER), special)]
+        of_ids = [*of_decoder(typed(with_ids, dict, _DECODER), special)]
     by_id = {token["id"]: (place, token) for place, token in of_ids if token["content"]}
     yield from (by_id[id] for id in sorted(by_id))
     yield from by_role
@@ -129,7 +129,8 @@ def role_fields(files: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _of_decoder(entries: dict[str, Any], special: set[str]) -> Iterator[tuple[str, Token]]:
+def of_decoder(entries: dict[str, Any], special: set[str]) -> Iterator[tuple[str, Token]]:
+    """The tokens of an `added_tokens_decoder` and their places; `special` have a role."""
     for id, entry in entries.items():
         place = f"{_DECODER}[{id}]"
         stated = typed(entry, dict, place)
