@@ -50,6 +50,13 @@ def enter(page: Any, text: str) -> None:
     )
 
 
+def check(page: Any, box: str) -> None:
+    """Check a box that splits the text again, and wait until the panes are drawn anew."""
+    page.eval_on_selector_all(".block", "(all) => all.forEach((b) => { b.dataset.old = 1; })")
+    page.check(box)
+    page.wait_for_selector(".block:not([data-old])", state="attached")
+
+
 def share(page: Any) -> None:
     """Put all of the page's state into its address."""
     page.evaluate("history.replaceState(null, '', location.pathname)")

@@ -17,7 +17,7 @@ from bytepair import explore
 from bytepair._internal import drawing
 from bytepair.explore.answers import ten_scripts
 from contrast import CONTRASTS, backgrounds
-from explore_page import drop, enter, opened, share, texts
+from explore_page import check, drop, enter, opened, share, texts
 
 HOSTILE = "<img src=x onerror=alert(1)> <script>alert(2)</script> </textarea> &amp; ${x} 'a' \"b\""
 
@@ -430,7 +430,7 @@ def test_the_vocabulary_begins_with_merges(page: Any, trained: bytepair.Tokenize
 def test_the_bytes_of_a_token_stay_on_one_line(page: Any, width: int, display: str) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     enter(page, ten_scripts() + "<|assistant_start|>" * 9)
-    page.check("#special")
+    check(page, "#special")
     page.select_option("#display", display)
     page.wait_for_timeout(200)
     broken = page.evaluate(
@@ -448,10 +448,9 @@ def test_the_bytes_of_a_token_stay_on_one_line(page: Any, width: int, display: s
 @pytest.mark.parametrize("text", ["plain", "\u200c", "a\tb\x07", "여", "<|bos|>", " \n"])
 def test_marks_do_not_make_lines_higher(page: Any, text: str) -> None:
     enter(page, text)
-    page.check("#special")
-    page.wait_for_timeout(100)
+    check(page, "#special")
 
-    assert page.locator(".block").first.evaluate("(e) => e.offsetHeight") == 31
+    assert page.evaluate("document.querySelector('.block').offsetHeight") == 31
 
 
 def test_ids_are_raw_and_are_copied(page: Any, trained: bytepair.Tokenizer) -> None:
