@@ -45,7 +45,12 @@ PAGES = [
 CLI_PAGES = {
     "train": ("Train and count", "train", "count", "mixture", "prune", "extend"),
     "encode": (
-        "Encode, decode, render, convert", "encode", "decode", "render", "convert", "vocabularies",
+        "Encode, decode, render, convert",
+        "encode",
+        "decode",
+        "render",
+        "convert",
+        "vocabularies",
     ),
     "look": ("Look and compare", "inspect", "evaluate", "compare", "explore", "verify"),
     "corpora": ("Corpora and shards", "download", "shard", "plan"),
