@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,7 +71,7 @@ def joined(rows: Sequence[Any]) -> Ids:
 def divided(whole: Ids) -> list[list[int]]:
     """The ids of each text as a list."""
     ids, ends = whole.ids.tolist(), whole.ends.tolist()
-    return [ids[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    return [ids[start:end] for start, end in pairwise(ends)]
 
 
 class Pair(NamedTuple):
@@ -146,7 +147,7 @@ class Others:
         self.named["little repeats"] = tok._with_repeats(1 << 14)
         ranks: Any = {"pattern": tok.pattern, "special_tokens": tok.special_tokens}
         for name in FILES:
-            with suppress(bytepair.errors.LossError):
+            with suppress(bytepair.errors.LossError, bytepair.errors.UnsupportedError):
                 file = tok.export(folder / name)
                 values = ranks if file.suffix == ".tiktoken" else {}
                 self.named[name] = bytepair.load(file, **values)
