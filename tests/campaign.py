@@ -112,7 +112,7 @@ class Campaign:
 
 def line(day: str, counted: dict[str, int]) -> str:
     """The row of a day."""
-    numbers = [f"{counted.get(name, 0):,}" for name in (*COLUMNS, "finds")]
+    numbers = [f"{counted[name]:,}" if name in counted else "" for name in (*COLUMNS, "finds")]
     hours = f"{counted['seconds'] / 3600:.1f}"
     return f"| {day} | {machine()} | {versions()} | {hours} | {' | '.join(numbers)} |\n"
 
