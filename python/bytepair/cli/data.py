@@ -132,7 +132,11 @@ def mixture(
         tok, paths.groups_of(source), merges=merges, rounds=rounds,
         reading=bytepair.Reading(**reading), threads=threads,
     )  # fmt: skip
-    click.echo(json.dumps(asdict(result), ensure_ascii=False, indent=2) if as_json else visible(str(result)))
+    click.echo(
+        json.dumps(asdict(result), ensure_ascii=False, indent=2)
+        if as_json
+        else visible(str(result))
+    )
 
 
 @option.command(
