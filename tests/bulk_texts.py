@@ -174,4 +174,4 @@ def as_text(codes: Any) -> str:
     """The text of these code points, with U+FFFD for what is none."""
     codes = codes.astype("<u4")
     codes[(codes >= 0xD800) & (codes < 0xE000) | (codes > 0x10FFFF)] = 0xFFFD
-    return codes.tobytes().decode("utf-32-le")
+    return bytes(codes.tobytes()).decode("utf-32-le")
