@@ -131,6 +131,8 @@ def check_column(column: str, schema: pa.Schema, place: str) -> None:
     """Raise a `CorpusError` if a table has no such column, or the column is not text."""
     if column not in schema.names:
         raise no_column(place, column, schema.names)
+    if schema.names.count(column) > 1:
+        raise CorpusError(f"{place} has several columns {column!r}")
     try:
         check_text(schema.field(column).type)
     except ArgumentError as error:
