@@ -86,7 +86,7 @@ def test_a_row_without_an_answer_or_too_long_is_named_by_its_line(tmp_path: Path
         TOK.render_batch(path)
     with (
         pytest.warns(SkippedWarning),
-        pytest.raises(ConversationError, match=r"talks\.jsonl, line 3 has \d+ ids, and a row 40"),
+        pytest.raises(ConversationError, match=r"talks\.jsonl, line 3 has \d+ ids, and a row has room for 40"),
     ):
         TOK.render_batch(path, on_untrained="drop", pack_to=40)
 

@@ -15,6 +15,7 @@ from bytepair.cli.messages import BadValue, Misuse, advice_in_words, in_words, t
 from bytepair.cli.paths import OUTPUT_FILE
 from bytepair.corpus.column import Errors
 from bytepair.files.outputs import check_output
+from bytepair.formats.tiktoken import configured
 
 
 @option.command(
@@ -99,14 +100,9 @@ def _special(text: str) -> dict[str, int]:
     try:
         tokens = json.loads(text)
         if isinstance(tokens, dict) and "added_tokens_decoder" in tokens:
-            added = tokens["added_tokens_decoder"]
-            tokens = {entry["content"]: int(id) for id, entry in added.items()}
+            tokens = configured(text.encode())
     except ValueError as error:
         raise BadValue(f"invalid JSON: {error}", param_hint="--special-tokens") from None
-    except (AttributeError, KeyError, TypeError):
-        raise BadValue(
-            "added_tokens_decoder has another form", param_hint="--special-tokens"
-        ) from None
     if not isinstance(tokens, dict) or not all(type(id) is int for id in tokens.values()):
         raise BadValue("expected a JSON object of names and ids", param_hint="--special-tokens")
     return tokens

@@ -12,6 +12,7 @@ import click
 
 import bytepair
 from bytepair import chat
+from bytepair._internal import extras
 from bytepair.chat.kinds import PAIRS, RowKind
 from bytepair.chat.rows import ChatOptions, TrainOn
 from bytepair.chat.segments import Truncate
@@ -60,6 +61,12 @@ TEMPLATES: Final = {
     type=click.Choice(FIELDS),
     multiple=True,
     help="A field of these turns that is trained on; may be repeated.  [default: all]",
+)
+@click.option(
+    "--reasoning",
+    type=click.Choice(["fields", "tags"]),
+    default="fields",
+    help="Where reasoning is: in fields of messages, or also in <think> and </think> in the text.",
 )
 @click.option(
     "--errors",
@@ -137,6 +144,7 @@ def render(
             name: value for name, value in options.items() if name not in (*no_pairs, "rows")
         }
     how = option.taken(ChatOptions, options)
+    assert out is None or extras.pyarrow  # if it is missing, an error before the work
     render_all: Any = chat.render_preferences if are_pairs else bytepair.Tokenizer.render_batch
     batch = render_all(tok, source, template=own_or_named, options=how, **options)
     if not are_pairs:
