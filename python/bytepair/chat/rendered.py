@@ -216,6 +216,11 @@ class RenderedBatch:
         return saved(self.to_arrow(), path, overwrite=overwrite)
 
 
+def check_can_save() -> None:
+    """Raise an `ImportError` if the package that writes parquet is not installed."""
+    from bytepair._internal.extras import pyarrow  # noqa: F401
+
+
 def saved(table: pa.Table, path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     """Write a table to a parquet file, whole or not at all; return its path."""
     from bytepair._internal.extras import pyarrow as pa

@@ -15,7 +15,6 @@ from bytepair.cli.messages import BadValue, Misuse, advice_in_words, in_words, t
 from bytepair.cli.paths import OUTPUT_FILE
 from bytepair.corpus.column import Errors
 from bytepair.files.outputs import check_output
-from bytepair.formats.tiktoken import configured
 
 
 @option.command(
@@ -92,15 +91,12 @@ def convert(
     click.echo(f"{tokenizer.vocab_size:,} ids written to {path}")
 
 
-def _special(text: str) -> dict[str, int]:
-    """Parse special tokens from JSON, which may be in a file."""
-    path = Path(text)
-    if not text.lstrip().startswith("{") and path.is_file():
-        text = path.read_text(encoding="utf-8")
+def _special(text: str) -> dict[str, int] | str:
+    """Special tokens in JSON, or the name of a file that lists them."""
+    if not text.lstrip().startswith(("{", "[")):
+        return text
     try:
         tokens = json.loads(text)
-        if isinstance(tokens, dict) and "added_tokens_decoder" in tokens:
-            tokens = configured(text.encode())
     except ValueError as error:
         raise BadValue(f"invalid JSON: {error}", param_hint="--special-tokens") from None
     if not isinstance(tokens, dict) or not all(type(id) is int for id in tokens.values()):

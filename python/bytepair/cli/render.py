@@ -12,7 +12,6 @@ import click
 
 import bytepair
 from bytepair import chat
-from bytepair._internal import extras
 from bytepair.chat.kinds import PAIRS, RowKind
 from bytepair.chat.rows import ChatOptions, TrainOn
 from bytepair.chat.segments import Truncate
@@ -144,7 +143,10 @@ def render(
             name: value for name, value in options.items() if name not in (*no_pairs, "rows")
         }
     how = option.taken(ChatOptions, options)
-    assert out is None or extras.pyarrow  # if it is missing, an error before the work
+    if out is not None:
+        from bytepair.chat.rendered import check_can_save
+
+        check_can_save()  # before the work
     render_all: Any = chat.render_preferences if are_pairs else bytepair.Tokenizer.render_batch
     batch = render_all(tok, source, template=own_or_named, options=how, **options)
     if not are_pairs:
