@@ -228,7 +228,11 @@ def test_tags_in_the_content_are_read_as_reasoning_or_named(template: Any) -> No
     tags = chat.ChatOptions(reasoning="tags")
     fields = [user("hi <think>"), assistant("hello", reasoning_content="why")]
     expected = TOK.render_conversation(fields, template=template)
-    for said in ("<think>why</think>hello", "why\n</think>\n\nhello", "\n<think>why\n</think>hello"):
+    for said in (
+        "<think>why</think>hello",
+        "why\n</think>\n\nhello",
+        "\n<think>why\n</think>hello",
+    ):
         parts = [{"type": "text", "text": part} for part in said.partition("</think>")]
         for content in (said, parts):
             talk: list[Any] = [fields[0], {"role": "assistant", "content": content}]
