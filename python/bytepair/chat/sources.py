@@ -10,7 +10,7 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -23,7 +23,7 @@ from bytepair.corpus.files import Input
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.names import files_matching
 from bytepair.corpus.source import Reading
-from bytepair.errors import BytepairWarning, ConversationError, warn
+from bytepair.errors import BytepairWarning, ConversationError, CorpusError, warn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,6 +136,9 @@ def _files(names: Any) -> list[Input]:
             found.append(_local(path))
         elif path.is_dir() and (tables := _arrow_files(path)):
             found += map(_local, tables)
+            with suppress(CorpusError):  # there need be no others
+                others = files_matching(name).files
+                found += [file for file in others if kind_of(file.path) != "text"]
         else:
             found += files_matching(name).files
     return found
