@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair._internal.drawing import html_table, readable
-from bytepair.errors import CorpusError
+from bytepair.errors import CorpusError, visible
 from bytepair.evaluate.evaluation import Evaluation, Language
 from bytepair.evaluate.texts import Compression, gini
 from bytepair.evaluate.vocabulary import RENYI_ORDER
@@ -346,7 +346,7 @@ def _grid(rows: list[list[str]], widths: list[int] | None, justify: Any) -> Rich
             min_width=least, width=widths[number] if widths else None,
         )  # fmt: skip
     for row in rows:
-        grid.add_row(*map(Text, row))
+        grid.add_row(*(Text(visible(cell)) for cell in row))
     return grid
 
 
