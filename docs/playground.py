@@ -31,10 +31,7 @@ POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self'; "
     f"connect-src 'self' {HUB}; worker-src 'self'; base-uri 'none'; form-action 'none'"
 )
-NOTE = (
-    '<p class="notice">Nothing that you type or open leaves your browser. '
-    '<a href="../explore/">What this page shows</a> · <a href="../">Documentation</a></p>'
-)
+SITE = "https://bytepair.github.io/bytepair/"
 NOT_BUILT = (
     "<!doctype html><title>Playground</title><p>This site was built without the playground, which "
     "needs the module for browsers: <code>make wasm</code>."
@@ -78,7 +75,7 @@ def pages(published: Mapping[str, str] = {}) -> dict[str, bytes]:
         "bytepair <small>explore</small>", '<a href="../">bytepair</a> <small>playground</small>'
     )
     html = html.replace("<title>bytepair explore</title>", "<title>bytepair playground</title>")
-    html = html.replace('<p id="notice"', f'{NOTE}\n<p id="notice"')
+    html = html.replace("leaves this machine", "leaves your browser").replace(SITE, "../")
     found["index.html"] = html.encode()
     found |= {"worker.js": worker, "bytepair_bg.wasm": wasm}
     found["material.json"] = material().encode()

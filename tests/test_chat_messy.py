@@ -243,7 +243,7 @@ def test_arrow_files(tmp_path: Path, form: str) -> None:
     (tmp_path / "state.json").write_text("{}")  # as `datasets.save_to_disk` writes a folder
     assert TOK.render_batch(tmp_path).input_ids.tolist() == expected
     (tmp_path / "data.arrow").write_bytes(b"ARROW1 no more")
-    with pytest.raises(ConversationError, match="not a valid Arrow file"):
+    with pytest.raises(ConversationError, match=r"data\.arrow is not valid"):
         TOK.render_batch(tmp_path / "data.arrow")
 
 
@@ -267,6 +267,43 @@ def test_values_of_a_file_that_are_none(tmp_path: Path, column: pa.Array, suffix
             sink.write_table(table)
     with pytest.raises(ConversationError, match=r"data\.(arrow|parquet)"):
         TOK.render_batch(path)
+    with pytest.raises(ConversationError, match="the table"):
+        next(ConversationBatches(table, TOK, 1, 32))
+
+
+@pytest.mark.parametrize("suffix", ["arrow", "parquet"])
+def test_damage_and_columns_of_one_name_are_told(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"data.{suffix}"
+    path.write_bytes(b"")
+    with pytest.raises(ConversationError, match=r"data\.(arrow|parquet) is not valid"):
+        TOK.render_batch(path)
+    talks = pa.array([TALK])
+    table = pa.table([talks, talks], names=["messages", "messages"])
+    if suffix == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as sink:
+            sink.write_table(table)
+    for source in (path, table):
+        with pytest.raises(ConversationError, match="several columns 'messages'"):
+            TOK.render_batch(source)
+    with pytest.raises(ConversationError, match="several columns 'messages'"):
+        next(ConversationBatches(table, TOK, 1, 32))
+
+
+def test_offsets_of_a_table_that_lead_elsewhere_are_refused() -> None:
+    offsets = pa.py_buffer(np.array([0, 1 << 30, 4], np.int32))
+    texts = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"text")])
+    with pytest.raises(ConversationError, match="the table is not valid"):
+        TOK.render_batch(pa.table({"messages": [TALK, TALK], "more": texts}))
+
+
+@pytest.mark.timeout(20)
+def test_a_key_that_occurs_twice_is_found_in_time(tmp_path: Path) -> None:
+    names = ",".join(f'"{number}":0' for number in range(100_000))
+    (tmp_path / "a.jsonl").write_text(f'{{{names},"z":0,"z":0}}')
+    with pytest.raises(ConversationError, match="the key 'z' occurs twice"):
+        TOK.render_batch(tmp_path / "a.jsonl")
 
 
 @pytest.mark.timeout(20)
