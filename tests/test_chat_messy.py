@@ -111,7 +111,7 @@ def test_a_last_turn_that_does_not_fit_is_an_invalid_row() -> None:
     assert short.statistics is not None
     assert (batch.statistics.conversations, batch.statistics.skipped) == (3, 1)
     assert batch.statistics.cut == short.statistics.cut == 1
-    with pytest.raises(ConversationError, match='conversation 1: .*pass errors="skip"'):
+    with pytest.raises(ConversationError, match=r'conversation 1: .*pass errors="skip"'):
         TOK.render_batch(rows, max_tokens=40, options=strict)
 
 
