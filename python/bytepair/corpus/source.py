@@ -1,4 +1,4 @@
-"""A source of text in, files, texts or Arrow data out: what a source is.
+"""Defines what a source of text is, and resolves it to files, texts or Arrow data.
 
 The type of a source determines how it is read, in every function that takes one; nothing is
 guessed. One string is a name of files, and strings in a list are texts:
