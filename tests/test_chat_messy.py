@@ -76,7 +76,8 @@ def test_a_broken_row_is_an_error_with_its_file_and_line(messy: Path) -> None:
         lines[2:8] = [text if n == line else "" for n, text in enumerate(lines[2:8], 3)]
         path = messy.with_name(f"{line}.jsonl")
         path.write_text("\n".join(lines))
-        reason = rf'{line}\.jsonl, line {line}: .*pass errors="skip" to leave such rows out$'
+        way_out = 'pass errors="(skip" to leave such rows out|replace" or "skip")$'
+        reason = rf"{line}\.jsonl, line {line}: .*{way_out}"
         with pytest.raises(ConversationError, match=reason):
             TOK.render_batch(path)
 
@@ -96,10 +97,15 @@ def test_a_row_without_an_answer_or_too_long_is_named_by_its_line(tmp_path: Path
 def test_a_last_turn_that_does_not_fit_is_an_invalid_row() -> None:
     rows: Any = [TALK, [ASK, {**SAY, "content": "yo " * 99}], turns(5)]
     options = ChatOptions(truncate="turns", errors="skip")
-    with pytest.warns(SkippedWarning, match=r"1 of 3 conversations are skipped: conversation 1: "):
+    with pytest.warns(SkippedWarning) as caught:
         batch = TOK.render_batch(rows, max_tokens=40, options=options)
+    assert [str(one.message)[:50] for one in caught] == [
+        "1 of 3 conversations are skipped: conversation 1: ",
+        "1 of 2 conversations are longer than 40 ids: 22 of",
+    ]
     strict = replace(options, errors="strict")
-    short = TOK.render_batch([TALK, turns(5)], max_tokens=40, options=strict)
+    with pytest.warns(SkippedWarning, match="1 of 2 conversations are longer than 40 ids"):
+        short = TOK.render_batch([TALK, turns(5)], max_tokens=40, options=strict)
     assert batch.input_ids.tolist() == short.input_ids.tolist()
     assert batch.statistics is not None
     assert short.statistics is not None

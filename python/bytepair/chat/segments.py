@@ -155,7 +155,7 @@ class Segments:
             error = ConversationError(
                 f"{lone.reason}, of {texts[lone.index][:200]!a}",
                 option="errors",
-                hint='repair it, or pass errors="replace"',
+                hint='repair it, or pass errors="replace"' + (' or "skip"' if places else ""),
             )
             if not places:
                 raise error
