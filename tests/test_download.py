@@ -95,10 +95,12 @@ class Handler(BaseHTTPRequestHandler):
             {"type": "file", "oid": "0", "size": len(DATA), "path": name, "lfs": lfs}
             for name in paths or []
         ]
-        strange = {"number": {"path": 5}, "text": {"size": "x"}, "list": {"size": [5]}}
+        strange: dict[str, Any] = {
+            "number": {"path": 5}, "text": {"size": "x"}, "list": {"size": [5]},
+        }  # fmt: skip
         if repository in strange:
-            files = [{"type": "file", "oid": "0", "size": 5, "path": "x.parquet"}]
-            files[0] |= strange[repository]
+            one = {"type": "file", "oid": "0", "size": 5, "path": "x.parquet"}
+            files = [one | strange[repository]]
         data = json.dumps([{"type": "directory", "oid": "1", "path": "b"}, *files]).encode()
         self.body(200 if files else 404, data, Content_Type="application/json")
 
