@@ -74,7 +74,8 @@ said = st.lists(
 replies = st.builds(
     lambda text, thought, calls: assistant(
         text,
-        **({"reasoning_content": thought} if thought else {}),
+        # tags in the content alone are an error
+        **({"reasoning_content": thought or "hm"} if thought or "think>" in text else {}),
         **({"tool_calls": [call(a=argument) for argument in calls]} if calls else {}),
     ),
     said, st.none() | said, st.lists(said, max_size=2),
@@ -214,11 +215,33 @@ def test_what_a_template_leaves_out_is_an_error(
 
 def test_dropped_reasoning_within_the_content_is_found() -> None:
     plain = bytepair.train(["hello"], 262, special_tokens=NAMES[:3])
-    source = jinja_source().replace("{{- m.content }}", "{{- m.content.split('</think>')[-1] }}")
+    without = jinja_source().replace("m.reasoning_content", "m.other")
+    source = without.replace("{{- m.content }}", "{{- m.content.split('</think>')[-1] }}")
     talk = [user("hi"), assistant("<think>why</think>hello")]
     with pytest.raises(ConversationError, match="drops the content of message 1"):
         plain.render_conversation(talk, template=chat.JinjaTemplate(source))
-    plain.render_conversation(talk, template=chat.JinjaTemplate(jinja_source()))
+    plain.render_conversation(talk, template=chat.JinjaTemplate(without))
+
+
+@pytest.mark.parametrize("template", [chat.JinjaTemplate(jinja_source()), chat.QWEN3])
+def test_tags_in_the_content_are_read_as_reasoning_or_named(template: Any) -> None:
+    tags = chat.ChatOptions(reasoning="tags")
+    fields = [user("hi <think>"), assistant("hello", reasoning_content="why")]
+    expected = TOK.render_conversation(fields, template=template)
+    for said in (
+        "<think>why</think>hello",
+        "why\n</think>\n\nhello",
+        "\n<think>why\n</think>hello",
+    ):
+        parts = [{"type": "text", "text": part} for part in said.partition("</think>")]
+        for content in (said, parts):
+            talk: list[Any] = [fields[0], {"role": "assistant", "content": content}]
+            assert TOK.render_conversation(talk, template=template, options=tags) == expected
+            with pytest.raises(ConversationError, match=r"message 1 contains '</?think>', .*tags"):
+                TOK.render_conversation(talk, template=template)
+    unfinished = [user("hi"), assistant("<think>why")]
+    with pytest.raises(ConversationError, match="message 1 contains '<think>'"):
+        TOK.render_conversation(unfinished, template=template, options=tags)
 
 
 def test_only_text_parts_must_be_rendered() -> None:

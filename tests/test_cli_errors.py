@@ -227,3 +227,29 @@ def test_options_are_those_of_the_command(
 ) -> None:
     error = BytepairError(message, option=option, hint=hint)
     assert in_words(error, [TRAIN, CONVERT]) == lines
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["train NAME.json -o new", "train folder --vocab-size 266 -o new", "inspect named",
+     "compare tokenizer one NAME.txt", "mixture tokenizer NAME.txt a.txt --merges 1",
+     "evaluate tokenizer --against none --parallel NAME.txt --parallel a.txt"],
+)  # fmt: skip
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
+def test_a_name_does_not_command_the_terminal(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    name = "\x1b]0;retitled\x07\x1b[31m\x9b\u202e\r"
+    (folder / f"{name}.txt").write_text("hello hello")
+    (folder / f"{name}.json").write_text("{}")
+    (folder / "folder").mkdir()
+    (folder / "folder" / "a.txt").write_text("hello hello")
+    (folder / "folder" / f"{name}.exe").write_text("")
+    bytepair.train(["hello"], 257, special_tokens=[name]).save("named")
+    bytepair.train(["hello"], 257, special_tokens=["<|a|>"]).save("one")
+    monkeypatch.setattr("sys.argv", ["bytepair", *words.replace("NAME", name).split(" ")])
+    with pytest.raises(SystemExit):
+        cli.main()
+    told = "".join(capsys.readouterr())
+    assert "retitled" in told
+    assert not set(name) - set("]0;[31mretitled") & set(told)

@@ -32,6 +32,7 @@ from bytepair.chat.rows import (
     CALL_FIELDS,
     DEFAULT,
     MESSAGE_FIELDS,
+    REASONING,
     ChatOptions,
     Row,
     reasoning_of,
@@ -62,6 +63,12 @@ MaskSource: TypeAlias = Literal["blocks", "prefixes", "none"]
 
 #: The keys that this package looks for, whatever the template names.
 _KEYS: Final = MESSAGE_FIELDS | CALL_FIELDS | {"messages", "tools", "text"}
+
+#: Disguises, the safest first: everywhere or not, of keys or not, with marks or without.
+_DISGUISES: Final = (
+    (True, True, True), (True, True, False), (False, True, True), (False, True, False),
+    (False, False, False),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -140,8 +147,8 @@ class JinjaWriter(Writer):
         self.special = structural(tokenizer)
         engine = engine_tokens(tokenizer)
         self._variables = {"tools": None, "documents": None, **engine, **(template.variables or {})}
-        names = sorted(self.special, key=len, reverse=True)
-        self._find = re.compile("|".join(map(re.escape, names)) or r"(?!)")
+        longest = sorted(self.special, key=len, reverse=True)
+        self._find = re.compile("|".join(map(re.escape, longest)) or r"(?!)")
         self._mask = template.mask or ("blocks" if has_blocks(template.source) else "prefixes")
         self.has_mask = self._mask != "none"
         self._stops = _stops(tokenizer, self.special, template.stop)
@@ -152,6 +159,7 @@ class JinjaWriter(Writer):
         self.message_fields = self._usage.names
         self.takes_any_field = self._usage.is_generic
         self.writes_ids_of_calls = "tool_call_id" in self._usage.names
+        self.thinks = not self._usage.names.isdisjoint(REASONING)
 
     def trains_on(self, role: str) -> bool:
         """Whether the model may be trained on messages of a role."""
@@ -335,11 +343,12 @@ class JinjaWriter(Writer):
                     f"{self.name!r} does not take"
                 )
         dropped: Sequence[MessageText] = ()
-        for everywhere, marked in ((True, True), (True, False), (False, True), (False, False)):
+        written: list[str] = []  # the special tokens by a template that gets no key as it is
+        for everywhere, keys, marked in _DISGUISES:
             if marked and not mark:
                 continue
             disguise = Disguise(
-                self.special, characters, everywhere=everywhere, fixed=known, mark=marked
+                self.special, characters, everywhere=everywhere, fixed=known, keys=keys, mark=marked
             )
             hidden = disguise.conversation(fields)
             try:
@@ -350,6 +359,10 @@ class JinjaWriter(Writer):
                 dropped = ()  # what the template makes of such texts says nothing
                 continue
             dropped = disguise.dropped(string) if marked else dropped
+            if keys:
+                written = sorted(self._find.findall(string))
+            elif sorted(self._find.findall(string)) != written:
+                break  # a key is a part of a special token
             if disguise.take_off(without_indices(string)) == plain:
                 return self._rendering(string, disguise, hidden, dropped)
         raise ConversationError(

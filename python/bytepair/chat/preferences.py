@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.checks import place_of, refuse
-from bytepair.chat.batch import pad_id, padding
+from bytepair.chat.batch import or_skip, pad_id, padding
 from bytepair.chat.kinds import PAIRS
 from bytepair.chat.rendered import SkippedRows, saved
 from bytepair.chat.renderer import TemplateOrName, writer
@@ -251,7 +251,7 @@ def _segments(writer: Any, pairs: ConversationSource, options: ChatOptions) -> S
             if options.errors == "strict":  # what is wrong with an earlier one comes first
                 out.check_texts(places=places)
             if options.errors != "skip":
-                raise error.at(place) from None
+                raise or_skip(error.at(place)) from None
             skipped.add(place, error)
     if options.errors == "strict":
         out.check_texts(places=places)

@@ -155,7 +155,7 @@ class Segments:
             error = ConversationError(
                 f"{lone.reason}, of {texts[lone.index][:200]!a}",
                 option="errors",
-                hint='repair it, or pass errors="replace"',
+                hint='repair it, or pass errors="replace"' + (' or "skip"' if places else ""),
             )
             if not places:
                 raise error
@@ -173,6 +173,7 @@ class Writer:
         fields: the fields of rows that the template uses.
         message_fields: the fields of messages that it uses, and not every template does.
         takes_any_field: whether it uses all fields of messages.
+        thinks: whether it writes the reasoning of a message.
         writes_ids_of_calls: whether the ids of tool calls are written, so that results may be in
             any order.
     """
@@ -183,6 +184,7 @@ class Writer:
     fields: Collection[str] = ()
     message_fields: Collection[str] = ()
     takes_any_field = False
+    thinks = False
     writes_ids_of_calls = False
 
     def trains_on(self, role: str) -> bool:

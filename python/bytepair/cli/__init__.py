@@ -146,7 +146,7 @@ def _reason(error: Exception) -> list[str]:
     text, *hints = in_words(error)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"  # without the errno
-    line = " ".join(" ".join([text, *notes]).split())
+    line = " ".join([text, *notes])
     if isinstance(error, BytepairError | OSError | OverflowError | ImportError) and line:
         return [line, *hints]
     if isinstance(error, MemoryError):

@@ -91,22 +91,14 @@ def convert(
     click.echo(f"{tokenizer.vocab_size:,} ids written to {path}")
 
 
-def _special(text: str) -> dict[str, int]:
-    """Parse special tokens from JSON, which may be in a file."""
-    path = Path(text)
-    if not text.lstrip().startswith("{") and path.is_file():
-        text = path.read_text(encoding="utf-8")
+def _special(text: str) -> dict[str, int] | str:
+    """Special tokens in JSON, or the name of a file that lists them."""
+    if not text.lstrip().startswith(("{", "[")):
+        return text
     try:
         tokens = json.loads(text)
-        if isinstance(tokens, dict) and "added_tokens_decoder" in tokens:
-            added = tokens["added_tokens_decoder"]
-            tokens = {entry["content"]: int(id) for id, entry in added.items()}
     except ValueError as error:
         raise BadValue(f"invalid JSON: {error}", param_hint="--special-tokens") from None
-    except (AttributeError, KeyError, TypeError):
-        raise BadValue(
-            "added_tokens_decoder has another form", param_hint="--special-tokens"
-        ) from None
     if not isinstance(tokens, dict) or not all(type(id) is int for id in tokens.values()):
         raise BadValue("expected a JSON object of names and ids", param_hint="--special-tokens")
     return tokens

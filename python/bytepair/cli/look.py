@@ -15,6 +15,7 @@ import click
 import bytepair
 from bytepair.cli import option, paths
 from bytepair.cli.messages import Failure
+from bytepair.errors import visible
 
 
 @option.command(
@@ -74,7 +75,7 @@ def inspect(
         ),
     }
     for name, value in rows.items():
-        click.echo(f"{name:>11}  {value}")
+        click.echo(f"{name:>11}  {visible(value)}")
 
 
 def _rules(tok: bytepair.Tokenizer, names: list[str]) -> dict[str, str]:
@@ -192,7 +193,7 @@ def compare(
         by=by, special=special, names=(names[0], names[1]), patterns=(pattern, pattern_of_two),
         reading=bytepair.Reading(**reading),
     )  # fmt: skip
-    click.echo(comparison.to_json() if as_json else str(comparison), nl=not as_json)
+    click.echo(comparison.to_json() if as_json else visible(str(comparison)), nl=not as_json)
     sys.exit(0 if comparison else 1)
 
 

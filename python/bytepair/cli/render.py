@@ -62,6 +62,12 @@ TEMPLATES: Final = {
     help="A field of these turns that is trained on; may be repeated.  [default: all]",
 )
 @click.option(
+    "--reasoning",
+    type=click.Choice(["fields", "tags"]),
+    default="fields",
+    help="Where reasoning is: in fields of messages, or also in <think> and </think> in the text.",
+)
+@click.option(
     "--errors",
     type=click.Choice(["strict", "replace", "skip"]),
     default="strict",
@@ -137,6 +143,10 @@ def render(
             name: value for name, value in options.items() if name not in (*no_pairs, "rows")
         }
     how = option.taken(ChatOptions, options)
+    if out is not None:
+        from bytepair.chat.rendered import check_can_save
+
+        check_can_save()  # before the work
     render_all: Any = chat.render_preferences if are_pairs else bytepair.Tokenizer.render_batch
     batch = render_all(tok, source, template=own_or_named, options=how, **options)
     if not are_pairs:
