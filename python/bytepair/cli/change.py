@@ -173,9 +173,7 @@ def prune(
 )
 @click.argument("tokenizer")
 @click.argument("source", nargs=-1, required=True)
-@click.option(
-    "--extra", type=option.size, required=True, help="Learn at most this many tokens."
-)
+@click.option("--extra", type=option.size, required=True, help="Learn at most this many tokens.")
 @option.pattern_of_file
 @option.column
 @option.errors
