@@ -240,8 +240,9 @@ class JinjaWriter(Writer):
             out.trained[first:] = bytes(compress(out.trained[first:], [it != "" for it in items]))
             out.items[first:] = [item for item in items if item != ""]
             return
+        name = next(one.content for one in self._strips if one.id in out.items)
         text = (
-            f"special tokens such as {self._strips[0].content!r} strip the white space beside them "
+            f"special tokens such as {name!r} strip the white space beside them "
             "in transformers, and here they do not"
         )
         hint = "pass strip=True to the template for the ids of transformers, or strip=False"
