@@ -21,10 +21,9 @@ HERE = Path(__file__).parent
 PAGE = Path(explore.__file__).parent / "page"
 ALONE = PAGE.parent / "alone"
 
-#: Vocabularies that are trained for the site, by their sizes, and those that are fetched for it,
-#: with the names by which visitors know them. The page opens with the latter, if they are there.
+#: Vocabularies that are trained for the site, by their sizes. The page opens with the published
+#: ones, if they can be fetched.
 TRAINED = (1000, 8192)
-PUBLISHED = {"gpt2": "GPT-2", "cl100k_base": "GPT-4 (cl100k_base)", "o200k_base": "GPT-4o"}
 
 HUB = "https://huggingface.co https://*.huggingface.co https://*.hf.co"
 POLICY = (
@@ -43,7 +42,7 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     try:
-        found = pages(PUBLISHED)
+        found = pages(explore.PUBLISHED)
     except ArgumentError:
         found = {"index.html": NOT_BUILT.encode()}
     for file in [file for file in files if file.src_uri.startswith("playground/")]:

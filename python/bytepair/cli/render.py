@@ -96,7 +96,9 @@ TEMPLATES: Final = {
     multiple=True,
     help="A field that is not read; may be repeated.",
 )
-@click.option("--max-tokens", type=option.number, help="The most ids of a conversation.")
+@click.option(
+    "--max-tokens", type=option.number, help="The maximum number of ids of a conversation."
+)
 @click.option(
     "--truncate",
     type=click.Choice(get_args(Truncate)),
