@@ -10,9 +10,7 @@ ids that do not occur in it.
 from __future__ import annotations
 
 import argparse
-import glob
 from itertools import pairwise
-from pathlib import Path
 
 import bytepair
 
@@ -30,10 +28,9 @@ def main() -> None:
     parser.add_argument("train", help="a glob of the files to train on")
     parser.add_argument("val", help="a glob of the files to measure on")
     args = parser.parse_args()
-    files = [[Path(name) for name in sorted(glob.glob(one))] for one in (args.train, args.val)]
     reading = bytepair.Reading(split="all")
-    largest = bytepair.train(files[0], SIZES[-1], special_tokens=[], reading=reading)
-    texts = bytepair.evaluate.documents(files[1], max_chars=10**12)
+    largest = bytepair.train(args.train, SIZES[-1], special_tokens=[], reading=reading)
+    texts = bytepair.evaluate.documents(args.val, max_chars=10**12)
     sizes = [size for size in SIZES if size < largest.vocab_size] + [largest.vocab_size]
     rows = [row(largest.replace(vocab_size=size), texts) for size in sizes]
     for (_, before, _), (size, ratio, unused) in pairwise(rows):
