@@ -166,7 +166,7 @@ def _template(tok: bytepair.Tokenizer, name: str | None, checks: str | None) -> 
     """The template with a name, of the tokenizer or of this library, or in a file."""
     source = None
     if name is not None and name.endswith(".jinja"):
-        source = Path(name).read_text(encoding="utf-8")
+        source = option.read_text(Path(name))
     elif checks is not None:
         source = tok.chat_templates.get(name or "default")
     if source is not None:
