@@ -88,6 +88,8 @@ def test_wrong_usage_is_one_line(
             "instead, or --errors skip to leave the document out",
         ),
         ("encode missing.txt", "there is no file or folder 'missing.txt'; check the path"),
+        ("train a.txt -o new --pattern \udcff", "'\\udcff' is not UTF-8"),
+        ("count a.txt -o new --column \udcff", "'\\udcff' is not UTF-8"),
     ],
 )
 def test_failures_are_in_the_words_of_the_command(
