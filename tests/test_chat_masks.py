@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import re
 import warnings
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +12,6 @@ from hypothesis import strategies as st
 import bytepair
 import bytepair.chat.jinja
 from bytepair import chat
-from bytepair.chat import rows
 from bytepair.chat.sandbox import render
 from bytepair.errors import ConversationError, SpecialTokenError
 
@@ -292,154 +288,3 @@ def test_a_value_that_a_template_does_not_expect_is_an_error() -> None:
     hostile = chat.JinjaTemplate("{% set n = namespace() %}{% set n.__class__ = 1 %}")
     with pytest.raises(ConversationError, match="private name '__class__'"):
         TOK.render_conversation(TALK, template=hostile)
-
-
-# ---------------------------------------------------------------------------- published templates
-
-TRL = importlib.util.find_spec("trl")
-FOLDER = Path(TRL.origin or "").parent / "chat_templates" if TRL else None
-TRAINING = sorted(FOLDER.glob("*_training.jinja")) if FOLDER else []
-MULTIPLY = {
-    "type": "function",
-    "function": {
-        "name": "multiply",
-        "description": "Multiply two numbers.",
-        "parameters": {
-            "type": "object",
-            "properties": {"a": {"type": "integer", "description": "The first."}},
-            "required": ["a"],
-        },
-        "return": {"type": "integer", "description": "The product."},
-    },
-}
-
-
-def multiply(**arguments: Any) -> dict[str, Any]:
-    called = {"name": "multiply", "arguments": arguments}
-    return {"id": "call00001", "type": "function", "function": called}
-
-
-RESULT = {"role": "tool", "name": "multiply", "tool_call_id": "call00001", "content": "6"}
-CONVERSATIONS: dict[str, dict[str, Any]] = {
-    "turns": {"messages": [user("Hi"), assistant("Hello!"), user("How?"), assistant("Fine.")]},
-    "system": {"messages": [{"role": "system", "content": "Be brief."}, *TALK]},
-    "thought": {"messages": [user("Hi"), assistant("Hello!", reasoning_content="They greet.")]},
-    "thoughts": {
-        "messages": [
-            user("Hi"),
-            assistant("Hello!", reasoning_content="They greet."),
-            user("How?"),
-            assistant("Fine.", reasoning_content="Am I?"),
-        ]
-    },
-    "call": {
-        "messages": [user("2*3?"), assistant("", tool_calls=[multiply(a=2, b=3)]), RESULT,
-                     assistant("6.")],
-        "tools": [MULTIPLY],
-    },
-    "calls": {
-        "messages": [
-            user("2*3?"),
-            assistant("I look.", tool_calls=[multiply(a=2, b=3), multiply(a=3, b=2)]),
-            RESULT,
-            RESULT,
-            assistant("6."),
-        ],
-        "tools": [MULTIPLY],
-    },
-    "thoughtful call": {
-        "messages": [
-            user("2*3?"),
-            assistant("", reasoning_content="Hm.", tool_calls=[multiply(a=2, b=3)]),
-            RESULT,
-            assistant("6.", reasoning_content="That is it."),
-        ],
-        "tools": [MULTIPLY],
-    },
-}  # fmt: skip
-
-#: Parts of the prompt that TRL trains on: the line break after the role in Qwen2.5,
-#: the start of a thought, and the start of a turn in gpt-oss.
-IN_THE_PROMPT = {
-    "\n", "<think>", "<think>\n", "<think>\n\n</think>\n\n", "<|start|>assistant"
-}  # fmt: skip
-
-
-#: What errors say that refuse the original of a training template.
-REFUSED = (
-    "does not continue the prompt", "differently when others follow", "it drops",
-    "not with a special token", "TypeError", "roles must alternate",
-)  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def published() -> tuple[bytepair.Tokenizer, Any]:
-    """A tokenizer with every special token that the templates write, here and in transformers."""
-    transformers = pytest.importorskip("transformers")
-    assert FOLDER
-    pattern = r"<[|｜][^|｜>'\" ]+[|｜]>|</?(?:think|tool_call|tool_response)>|<\w+_of_turn>"
-    names = {n for f in FOLDER.glob("*.jinja") for n in re.findall(pattern, f.read_text("utf-8"))}
-    tok = bytepair.train(
-        bytepair.sample.paths(), 2000, special_tokens=sorted(names | {"<|bos|>", "<|eos|>"})
-    ).replace(roles={"bos": "<|bos|>", "eos": "<|eos|>"})
-    theirs = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=bytepair.compat.to_huggingface(tok),
-        bos_token="<|bos|>",
-        eos_token="<|eos|>",
-    )
-    return tok, theirs
-
-
-def with_reasoning(message: dict[str, Any]) -> dict[str, Any]:
-    """The message with its reasoning under every name: a template reads one of them.
-
-    `transformers` gives a template the field as it is; `render_conversation` under its name.
-    """
-    text = message.get("reasoning_content")
-    return message | ({} if text is None else dict.fromkeys(rows.REASONING, text))
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.skipif(not TRAINING, reason="needs the package trl")
-@pytest.mark.parametrize("kind", CONVERSATIONS)
-@pytest.mark.parametrize("file", TRAINING, ids=lambda f: f.stem.removesuffix("_training"))
-def test_training_templates_of_trl(file: Path, kind: str, published: tuple[Any, Any]) -> None:
-    """TRL's templates give transformers' ids and masks; the originals do too, or are refused."""
-    tok, theirs = published
-    conversation = CONVERSATIONS[kind]
-    training = chat.JinjaTemplate(file.read_text("utf-8"), checks="off")
-    original = file.with_name(file.name.replace("_training", "")).read_text("utf-8")
-    try:
-        rendered = theirs.apply_chat_template(
-            list(map(with_reasoning, conversation["messages"])), tools=conversation.get("tools"),
-            tokenize=True, return_dict=True, return_assistant_tokens_mask=True,
-            chat_template=training.source,
-        )  # fmt: skip
-    except Exception:  # the template raises an error of its own
-        with pytest.raises(ConversationError):
-            tok.render_conversation(conversation, template=training)
-        return
-    expected = (rendered["input_ids"], rendered["assistant_masks"])
-    assert tok.render_conversation(conversation, None, template=training, on_untrained="keep") == (
-        expected
-    )
-    try:
-        ids, mask = tok.render_conversation(
-            conversation, template=chat.JinjaTemplate(original, stop=())
-        )
-    except ConversationError as error:
-        if any(why in str(error) for why in REFUSED):
-            return
-        raise
-    if ids != expected[0]:  # the answer is encoded apart from a prompt that ends in a text
-        assert tok.decode(ids) == tok.decode(expected[0])
-        *before, _ = conversation["messages"]
-        prompt = tok.render_for_completion(
-            conversation | {"messages": before}, template=chat.JinjaTemplate(original)
-        )
-        assert ids[: len(prompt)] == prompt
-        return
-    differ = [at for at, (a, b) in enumerate(zip(mask, expected[1], strict=True)) if a != b]
-    assert {mask[at] for at in differ} <= {0}
-    runs = "".join(tok.decode([ids[at]]) + ("" if at + 1 in differ else "\0") for at in differ)
-    assert set(runs.split("\0")[:-1]) <= IN_THE_PROMPT

@@ -23,6 +23,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any, Final, Literal, TypeAlias
 
 from bytepair import _core
@@ -44,7 +45,7 @@ from bytepair.chat.sandbox import (
     render,
     usage,
 )
-from bytepair.chat.segments import BREAK, Items, Segments, Writer, structural
+from bytepair.chat.segments import BREAK, Items, Segments, Writer, structural, without_space
 from bytepair.chat.texts import (
     Disguise,
     MessageText,
@@ -95,6 +96,8 @@ class JinjaTemplate:
             the roles eos and end_of_turn in the tokenizer, and () means any special token.
         checks: what happens in training if the template drops content of a message, or if the
             assistant's last turn does not end with a trained stop token: "error", "warn" or "off".
+        strip: whether special tokens strip the white space beside them, as those of Phi-3 do in
+            `transformers`, also in messages; None means no, with a warning where it matters.
         process: renders the template in a child process with limits on its memory and time, for
             templates of strangers. None renders it here: then it reads no file and runs no code,
             but may take any memory and time.
@@ -120,6 +123,7 @@ class JinjaTemplate:
     mask: MaskSource | None = None
     stop: tuple[str, ...] | None = None
     checks: Literal["error", "warn", "off"] = "error"
+    strip: bool | None = None
     process: RenderProcess | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -151,6 +155,7 @@ class JinjaWriter(Writer):
         self._find = re.compile("|".join(map(re.escape, longest)) or r"(?!)")
         self._mask = template.mask or ("blocks" if has_blocks(template.source) else "prefixes")
         self.has_mask = self._mask != "none"
+        self._strips = [one for one in _core.added_tokens(tokenizer) if one.lstrip or one.rstrip]
         self._stops = _stops(tokenizer, self.special, template.stop)
         process, source = template.process, template.source
         self._usage = usage(source) if process is None else process.usage(source, self.name)
@@ -214,7 +219,7 @@ class JinjaWriter(Writer):
         Texts in regions are trained on. An empty region divides a text: its two parts are encoded
         apart, as if a prompt ended there.
         """
-        string = rendering.string
+        string, first = rendering.string, len(out.items)
         for begin, end, _ in regions:
             self._append(string[start:begin], 0, rendering.disguise, out)
             if begin == end and out.items and isinstance(out.items[-1], str):
@@ -223,6 +228,25 @@ class JinjaWriter(Writer):
             self._append(string[begin:end], 1, rendering.disguise, out)
             start = end
         self._append(string[start:stop], 0, rendering.disguise, out)
+        if self._strips and self.template.strip is not False:
+            self._strip(out, first)
+
+    def _strip(self, out: Segments, first: int) -> None:
+        """Strip white space beside special tokens, or warn that `transformers` does."""
+        items = without_space(out.items[first:], self._strips)
+        if items == out.items[first:]:
+            return
+        if self.template.strip:
+            out.trained[first:] = bytes(compress(out.trained[first:], [it != "" for it in items]))
+            out.items[first:] = [item for item in items if item != ""]
+            return
+        name = next(one.content for one in self._strips if one.id in out.items)
+        text = (
+            f"special tokens such as {name!r} strip the white space beside them "
+            "in transformers, and here they do not"
+        )
+        hint = "pass strip=True to the template for the ids of transformers, or strip=False"
+        warn(BytepairWarning(text, option="strip", hint=hint))
 
     def _append(self, string: str, trained: int, disguise: Disguise, out: Segments) -> None:
         end = 0

@@ -1,4 +1,4 @@
-"""Takes the messages out of rows of data sets, whose fields have four kinds, and reads their JSON.
+"""Extracts messages from rows of data sets, whose fields are of four kinds, and reads their JSON.
 
 Each function of `KINDS` removes the fields that it reads from those of a row, and returns messages.
 """

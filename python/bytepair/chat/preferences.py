@@ -1,4 +1,4 @@
-"""Preference pairs in; ids of prompts and of both answers out, with masks.
+"""Renders preference pairs to ids of the prompt and of both answers, with masks.
 
 A row has a `prompt`, and two answers to it, `chosen` and `rejected`. The prompt is encoded alone,
 as it is when the model is used, and each answer is encoded after it. So no token crosses the

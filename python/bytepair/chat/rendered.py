@@ -1,4 +1,4 @@
-"""What rendering a data set of conversations gives: arrays, and numbers that describe them."""
+"""The results of rendering a data set of conversations: arrays, and numbers that describe them."""
 
 from __future__ import annotations
 

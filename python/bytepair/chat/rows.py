@@ -1,4 +1,4 @@
-"""Rows in, conversations out: what the fields of a row mean, whatever source it is from.
+"""Reads rows as conversations: what the fields of a row mean, whatever its source.
 
 A row is a mapping, or a list of messages; it comes from a list, a line of jsonl, an Arrow table or
 a parquet file. `read_row` is the only function that reads its fields. Each field is used by the

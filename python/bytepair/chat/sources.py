@@ -1,4 +1,4 @@
-"""A source of conversations in, its rows out, with their places: lists, files, tables.
+"""Reads the rows of a source of conversations, with their places: lists, files, tables.
 
 A table gives every row the same fields, and every struct in it too: what a row does not have is
 null there. Such nulls are removed, so that a row is the same whatever it was read from.

@@ -173,9 +173,7 @@ def prune(
 )
 @click.argument("tokenizer")
 @click.argument("source", nargs=-1, required=True)
-@click.option(
-    "--extra", type=option.size, required=True, help="The number of tokens to learn at most."
-)
+@click.option("--extra", type=option.size, required=True, help="Learn at most this many tokens.")
 @option.pattern_of_file
 @option.column
 @option.errors
@@ -198,7 +196,7 @@ def extend(
     out: Path,
     overwrite: bool,
 ) -> None:
-    """Learn more tokens from new text; all ids and merges that exist are kept.
+    """Learn more tokens from new text; existing ids and merges stay the same.
 
     TOKENIZER: a folder, a file or a published name such as gpt2. SOURCE: files, folders, globs or
     URLs, as in `bytepair train`. New tokens get the ids after all others, so that the rows of a

@@ -207,9 +207,9 @@ sharding = option.together(
     click.option(
         "--split",
         type=click.Choice(get_args(InputSplit)),
-        help="What to read of a data set that says which of its files are for validation; both: "
-        "first shards for validation, of the last file if no data set says it, then those for "
-        "training.  [default: train; all of other sources]",
+        help="What to read of a data set that says which of its files are for validation. both "
+        "writes shards for validation first (of the last file, if the data set does not say), then "
+        "for training.  [default: train; all of other sources]",
     ),
     option.dropout,
     click.option(

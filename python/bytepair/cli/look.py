@@ -232,9 +232,9 @@ def verify(
     counts that the tokenizer was trained on.
 
     For a tokenizer file, all tables are rebuilt and compared, so that a file from an untrusted
-    source can be used safely. With COUNTS, it is checked that each merge has the highest count at
-    its step. For shards, everything recorded in the manifest is checked. Exit code 0 if all checks
-    pass, 1 if one fails.
+    source can be used safely. With COUNTS, each merge must have the highest count at its step. For
+    shards, everything recorded in the manifest is checked. Exit code 0 if all checks pass, 1 if one
+    fails.
     """
     verdict: object
     if counts is not None:

@@ -1,4 +1,4 @@
-"""Names in, files out: paths, folders, globs and URLs, of this machine and of clouds.
+"""Finds the files that paths, folders, globs and URLs name, on this machine and in clouds.
 
 Links are followed, and each real folder is read once, by its shortest path. Hidden files and
 folders, files with an unknown suffix and the card of a data set (a README beside tables) are passed

@@ -1,4 +1,4 @@
-"""Two tokenizers and texts in, whether all ids are equal and the first difference out.
+"""Compares the ids of two tokenizers on texts, up to the first difference.
 
 Other ids are another input for a model, so the tests of a program that serves one should fail at
 any difference: `bytepair compare` has an exit code for this. A `tiktoken.Encoding` and a tokenizer

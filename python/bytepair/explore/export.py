@@ -1,4 +1,4 @@
-"""Some tokenizers in, one page of HTML out that needs no server.
+"""Writes a page about some tokenizers as one HTML file that needs no server.
 
     >>> import bytepair
     >>> tok = bytepair.train(bytepair.sample.paths(), vocab_size=1000)
