@@ -50,7 +50,7 @@ TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/c
 
 .DEFAULT_GOAL := help
 .PHONY: help setup dev run test test-python test-quick test-rust test-features test-bare test-lowest docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
-	spelling format check check-all docs docs-cli site-test lessons bench fuzz miri campaign clean capi header licences source sdist wheel wheels wheel-installed smoke sdist-test \
+	spelling format check check-all docs docs-cli public site-test lessons bench fuzz miri loom campaign clean capi header licences source sdist wheel wheels wheel-installed smoke sdist-test \
 	windows-wheels rust-targets cross test-cross test-wasm wasm workflows deny advisories container release-notes released publish-crate
 
 help: ## list the targets
@@ -151,6 +151,9 @@ format: setup ## format all code
 
 docs-cli: setup ## write docs/cli/ from --help
 	$(BIN)/python tests/test_docs.py
+
+public: setup ## write tests/public.txt, the signatures of all public names
+	$(BIN)/python tests/test_public_api.py
 
 lessons: setup ## run the lessons with their solutions, for the copies in lessons/executed
 	$(BIN)/python lessons/make.py
@@ -318,6 +321,9 @@ fuzz: ## fuzz one target for a while: make fuzz TARGET=encode SECONDS=600; or fi
 miri: ## what threads share, and memory with an owner of its own, under Miri (rustup component add --toolchain nightly miri rust-src)
 	MIRIFLAGS=-Zmiri-disable-isolation CARGO_TARGET_DIR=target/miri cargo +nightly miri test --locked -p bytepair \
 		--no-default-features --lib -- $(MIRI)
+
+loom: ## what threads share in the cache, in every order of their steps
+	CARGO_TARGET_DIR=target/loom cargo run --locked --quiet --release --manifest-path rust/loom/Cargo.toml
 
 campaign: setup ## compare with the peers on everything in DATA for HOURS, and count it in docs/proof.md
 	nice -n 19 $(BIN)/python tests/campaign.py --hours $(HOURS) --data $(DATA)

@@ -1,4 +1,4 @@
-"""Token shards side by side: parquet files in, files of uint16 or uint32 out, from the same corpus.
+"""Compares writers of token shards: each makes files of uint16 or uint32 of the same parquet files.
 
 python benchmarks/shards.py FOLDER --rank-file cl100k_base.tiktoken --pattern gpt4
 

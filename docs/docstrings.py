@@ -1,4 +1,4 @@
-"""Docstrings as they are written in, docstrings as the reference needs them out.
+"""Prepares docstrings for the reference of the site.
 
 An extension of griffe, which reads the sources, the stub and the docstrings of the compiled module
 for mkdocstrings. Doctests become blocks of Python, and most special methods are left out.

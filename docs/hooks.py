@@ -1,4 +1,4 @@
-"""Pages as they are on GitHub in, pages as the site needs them out.
+"""Prepares the pages of the repository for the site.
 
 The start is README.md. Links that leave the site, also to docs/maintainers, lead to the repository,
 so that whatever is left is a page of the site, and mkdocs checks it with its anchor.

@@ -1,4 +1,4 @@
-"""Lessons in, pages of the site out (hooks of mkdocs).
+"""Turns lessons into pages of the site (hooks of mkdocs).
 
 A page shows the lesson as the reader opens it, with the outputs of the copy that has been run.
 Hints and solutions are folded.

@@ -21,20 +21,16 @@ HERE = Path(__file__).parent
 PAGE = Path(explore.__file__).parent / "page"
 ALONE = PAGE.parent / "alone"
 
-#: Vocabularies that are trained for the site, by their sizes, and those that are fetched for it,
-#: with the names by which visitors know them. The page opens with the latter, if they are there.
+#: Vocabularies that are trained for the site, by their sizes. The page opens with the published
+#: ones, if they can be fetched.
 TRAINED = (1000, 8192)
-PUBLISHED = {"gpt2": "GPT-2", "cl100k_base": "GPT-4 (cl100k_base)", "o200k_base": "GPT-4o"}
 
 HUB = "https://huggingface.co https://*.huggingface.co https://*.hf.co"
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self'; "
     f"connect-src 'self' {HUB}; worker-src 'self'; base-uri 'none'; form-action 'none'"
 )
-NOTE = (
-    '<p class="notice">Nothing that you type or open leaves your browser. '
-    '<a href="../explore/">What this page shows</a> · <a href="../">Documentation</a></p>'
-)
+SITE = "https://bytepair.github.io/bytepair/"
 NOT_BUILT = (
     "<!doctype html><title>Playground</title><p>This site was built without the playground, which "
     "needs the module for browsers: <code>make wasm</code>."
@@ -46,7 +42,7 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     try:
-        found = pages(PUBLISHED)
+        found = pages(explore.PUBLISHED)
     except ArgumentError:
         found = {"index.html": NOT_BUILT.encode()}
     for file in [file for file in files if file.src_uri.startswith("playground/")]:
@@ -78,7 +74,7 @@ def pages(published: Mapping[str, str] = {}) -> dict[str, bytes]:
         "bytepair <small>explore</small>", '<a href="../">bytepair</a> <small>playground</small>'
     )
     html = html.replace("<title>bytepair explore</title>", "<title>bytepair playground</title>")
-    html = html.replace('<p id="notice"', f'{NOTE}\n<p id="notice"')
+    html = html.replace("leaves this machine", "leaves your browser").replace(SITE, "../")
     found["index.html"] = html.encode()
     found |= {"worker.js": worker, "bytepair_bg.wasm": wasm}
     found["material.json"] = material().encode()

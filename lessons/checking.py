@@ -1,4 +1,4 @@
-"""An `assert` of a lesson in, a failure that says what was expected and what was found out.
+"""Explains a failed `assert` of a lesson: what was expected, and what the code gave.
 
     from checking import explain
 

@@ -1,4 +1,4 @@
-"""Lessons and their solutions in, copies that have been run out.
+"""Runs the lessons with their solutions, and writes the copies with outputs.
 
     python lessons/make.py            # all lessons
     python lessons/make.py 01 06      # some of them

@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import platform
+import random
 import re
 import signal
 import subprocess
@@ -38,6 +39,7 @@ SEEDS: Final = 1_000_000
 COLUMNS: Final = {
     "characters": r"characters",
     "by the peer": r"by the peer",
+    "new": r"new\b",
     "checks": r"checks",
     "cases": r"(?:texts|trainings|patterns|sequences|documents|cases|files)\b",
 }
@@ -56,12 +58,15 @@ def parts(data: Path, pace: float) -> Iterator[Part]:
     ranks = sorted([*data.glob("vocabularies/*.tiktoken"), *data.glob("tokenizers/*.tiktoken")])
     documents = sorted(data.glob("tokenizers/*.json"))
     names = {"gpt2": "gpt2", "cl100k_base": "gpt4", "o200k_base": "gpt4o", "qwen3": "qwen2"}
-    plan = [Part("bulk", 40, [str(file), "--texts", str(data)]) for file in [*ranks, *documents]]
-    plan += [Part("encode", 15, [str(one), names[one.stem]]) for one in ranks if one.stem in names]
-    plan += [Part(name, 20, []) for name in ("training", "patterns", "text_rules", "exports")]
-    plan += [Part("streams", 20, list(map(str, documents))), Part("templates", 20, [])]
+    texts = ["--texts", str(data)]
+    plan = [Part("bulk", 300, [str(file), *texts]) for file in ranks]
+    plan += [Part("bulk", 40, [str(file), *texts]) for file in documents]
+    plan += [Part("encode", 10, [str(one), names[one.stem]]) for one in ranks if one.stem in names]
+    plan += [Part(name, 15, []) for name in ("training", "patterns", "text_rules", "exports")]
+    plan += [Part("streams", 15, list(map(str, documents))), Part("templates", 15, [])]
     plan.append(Part("formats", 3, ["--finds", str(STATE / "finds")]))
-    for part in plan:
+    # In another order than that of the folders, so that a short campaign has some of all.
+    for part in random.Random(0).sample(plan, len(plan)):
         yield part._replace(seconds=max(1, round(part.seconds * pace)))
 
 
@@ -107,7 +112,7 @@ class Campaign:
 
 def line(day: str, counted: dict[str, int]) -> str:
     """The row of a day."""
-    numbers = [f"{counted.get(name, 0):,}" for name in (*COLUMNS, "finds")]
+    numbers = [f"{counted[name]:,}" if name in counted else "" for name in (*COLUMNS, "finds")]
     hours = f"{counted['seconds'] / 3600:.1f}"
     return f"| {day} | {machine()} | {versions()} | {hours} | {' | '.join(numbers)} |\n"
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +15,7 @@ from bytepair.chat import ChatOptions
 from bytepair.chat.template import FIELDS
 from bytepair.errors import ArgumentError, ConversationError
 from loaders import conversation_batches
+from trl_source import FOLDER, REASON
 
 NAMES = ["<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<tool_response>",
          "</tool_response>", "<think>", "</think>"]  # fmt: skip
@@ -205,11 +204,8 @@ def test_fields_that_are_not_apart_are_errors() -> None:
 
 # ---------------------------------------------------------------------------- TRL
 
-TRL = importlib.util.find_spec("trl")
-FOLDER = Path(TRL.origin or "").parent / "chat_templates" if TRL else Path("nowhere")
 
-
-@pytest.mark.skipif(not FOLDER.is_dir(), reason="needs the package trl")
+@pytest.mark.skipif(not FOLDER.is_dir(), reason=REASON)
 @pytest.mark.parametrize("mask", ["blocks", "prefixes"])
 @settings(max_examples=60)
 @given(talks(), st.sampled_from(CHOICES))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import re
 import warnings
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +12,6 @@ from hypothesis import strategies as st
 import bytepair
 import bytepair.chat.jinja
 from bytepair import chat
-from bytepair.chat import rows
 from bytepair.chat.sandbox import render
 from bytepair.errors import ConversationError, SpecialTokenError
 
@@ -74,7 +70,8 @@ said = st.lists(
 replies = st.builds(
     lambda text, thought, calls: assistant(
         text,
-        **({"reasoning_content": thought} if thought else {}),
+        # tags in the content alone are an error
+        **({"reasoning_content": thought or "hm"} if thought or "think>" in text else {}),
         **({"tool_calls": [call(a=argument) for argument in calls]} if calls else {}),
     ),
     said, st.none() | said, st.lists(said, max_size=2),
@@ -214,11 +211,33 @@ def test_what_a_template_leaves_out_is_an_error(
 
 def test_dropped_reasoning_within_the_content_is_found() -> None:
     plain = bytepair.train(["hello"], 262, special_tokens=NAMES[:3])
-    source = jinja_source().replace("{{- m.content }}", "{{- m.content.split('</think>')[-1] }}")
+    without = jinja_source().replace("m.reasoning_content", "m.other")
+    source = without.replace("{{- m.content }}", "{{- m.content.split('</think>')[-1] }}")
     talk = [user("hi"), assistant("<think>why</think>hello")]
     with pytest.raises(ConversationError, match="drops the content of message 1"):
         plain.render_conversation(talk, template=chat.JinjaTemplate(source))
-    plain.render_conversation(talk, template=chat.JinjaTemplate(jinja_source()))
+    plain.render_conversation(talk, template=chat.JinjaTemplate(without))
+
+
+@pytest.mark.parametrize("template", [chat.JinjaTemplate(jinja_source()), chat.QWEN3])
+def test_tags_in_the_content_are_read_as_reasoning_or_named(template: Any) -> None:
+    tags = chat.ChatOptions(reasoning="tags")
+    fields = [user("hi <think>"), assistant("hello", reasoning_content="why")]
+    expected = TOK.render_conversation(fields, template=template)
+    for said in (
+        "<think>why</think>hello",
+        "why\n</think>\n\nhello",
+        "\n<think>why\n</think>hello",
+    ):
+        parts = [{"type": "text", "text": part} for part in said.partition("</think>")]
+        for content in (said, parts):
+            talk: list[Any] = [fields[0], {"role": "assistant", "content": content}]
+            assert TOK.render_conversation(talk, template=template, options=tags) == expected
+            with pytest.raises(ConversationError, match=r"message 1 contains '</?think>', .*tags"):
+                TOK.render_conversation(talk, template=template)
+    unfinished = [user("hi"), assistant("<think>why")]
+    with pytest.raises(ConversationError, match="message 1 contains '<think>'"):
+        TOK.render_conversation(unfinished, template=template, options=tags)
 
 
 def test_only_text_parts_must_be_rendered() -> None:
@@ -269,154 +288,3 @@ def test_a_value_that_a_template_does_not_expect_is_an_error() -> None:
     hostile = chat.JinjaTemplate("{% set n = namespace() %}{% set n.__class__ = 1 %}")
     with pytest.raises(ConversationError, match="private name '__class__'"):
         TOK.render_conversation(TALK, template=hostile)
-
-
-# ---------------------------------------------------------------------------- published templates
-
-TRL = importlib.util.find_spec("trl")
-FOLDER = Path(TRL.origin or "").parent / "chat_templates" if TRL else None
-TRAINING = sorted(FOLDER.glob("*_training.jinja")) if FOLDER else []
-MULTIPLY = {
-    "type": "function",
-    "function": {
-        "name": "multiply",
-        "description": "Multiply two numbers.",
-        "parameters": {
-            "type": "object",
-            "properties": {"a": {"type": "integer", "description": "The first."}},
-            "required": ["a"],
-        },
-        "return": {"type": "integer", "description": "The product."},
-    },
-}
-
-
-def multiply(**arguments: Any) -> dict[str, Any]:
-    called = {"name": "multiply", "arguments": arguments}
-    return {"id": "call00001", "type": "function", "function": called}
-
-
-RESULT = {"role": "tool", "name": "multiply", "tool_call_id": "call00001", "content": "6"}
-CONVERSATIONS: dict[str, dict[str, Any]] = {
-    "turns": {"messages": [user("Hi"), assistant("Hello!"), user("How?"), assistant("Fine.")]},
-    "system": {"messages": [{"role": "system", "content": "Be brief."}, *TALK]},
-    "thought": {"messages": [user("Hi"), assistant("Hello!", reasoning_content="They greet.")]},
-    "thoughts": {
-        "messages": [
-            user("Hi"),
-            assistant("Hello!", reasoning_content="They greet."),
-            user("How?"),
-            assistant("Fine.", reasoning_content="Am I?"),
-        ]
-    },
-    "call": {
-        "messages": [user("2*3?"), assistant("", tool_calls=[multiply(a=2, b=3)]), RESULT,
-                     assistant("6.")],
-        "tools": [MULTIPLY],
-    },
-    "calls": {
-        "messages": [
-            user("2*3?"),
-            assistant("I look.", tool_calls=[multiply(a=2, b=3), multiply(a=3, b=2)]),
-            RESULT,
-            RESULT,
-            assistant("6."),
-        ],
-        "tools": [MULTIPLY],
-    },
-    "thoughtful call": {
-        "messages": [
-            user("2*3?"),
-            assistant("", reasoning_content="Hm.", tool_calls=[multiply(a=2, b=3)]),
-            RESULT,
-            assistant("6.", reasoning_content="That is it."),
-        ],
-        "tools": [MULTIPLY],
-    },
-}  # fmt: skip
-
-#: Parts of the prompt that TRL trains on: the line break after the role in Qwen2.5,
-#: the start of a thought, and the start of a turn in gpt-oss.
-IN_THE_PROMPT = {
-    "\n", "<think>", "<think>\n", "<think>\n\n</think>\n\n", "<|start|>assistant"
-}  # fmt: skip
-
-
-#: What errors say that refuse the original of a training template.
-REFUSED = (
-    "does not continue the prompt", "differently when others follow", "it drops",
-    "not with a special token", "TypeError", "roles must alternate",
-)  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def published() -> tuple[bytepair.Tokenizer, Any]:
-    """A tokenizer with every special token that the templates write, here and in transformers."""
-    transformers = pytest.importorskip("transformers")
-    assert FOLDER
-    pattern = r"<[|｜][^|｜>'\" ]+[|｜]>|</?(?:think|tool_call|tool_response)>|<\w+_of_turn>"
-    names = {n for f in FOLDER.glob("*.jinja") for n in re.findall(pattern, f.read_text("utf-8"))}
-    tok = bytepair.train(
-        bytepair.sample.paths(), 2000, special_tokens=sorted(names | {"<|bos|>", "<|eos|>"})
-    ).replace(roles={"bos": "<|bos|>", "eos": "<|eos|>"})
-    theirs = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=bytepair.compat.to_huggingface(tok),
-        bos_token="<|bos|>",
-        eos_token="<|eos|>",
-    )
-    return tok, theirs
-
-
-def with_reasoning(message: dict[str, Any]) -> dict[str, Any]:
-    """The message with its reasoning under every name: a template reads one of them.
-
-    `transformers` gives a template the field as it is; `render_conversation` under its name.
-    """
-    text = message.get("reasoning_content")
-    return message | ({} if text is None else dict.fromkeys(rows.REASONING, text))
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.skipif(not TRAINING, reason="needs the package trl")
-@pytest.mark.parametrize("kind", CONVERSATIONS)
-@pytest.mark.parametrize("file", TRAINING, ids=lambda f: f.stem.removesuffix("_training"))
-def test_training_templates_of_trl(file: Path, kind: str, published: tuple[Any, Any]) -> None:
-    """TRL's templates give transformers' ids and masks; the originals do too, or are refused."""
-    tok, theirs = published
-    conversation = CONVERSATIONS[kind]
-    training = chat.JinjaTemplate(file.read_text("utf-8"), checks="off")
-    original = file.with_name(file.name.replace("_training", "")).read_text("utf-8")
-    try:
-        rendered = theirs.apply_chat_template(
-            list(map(with_reasoning, conversation["messages"])), tools=conversation.get("tools"),
-            tokenize=True, return_dict=True, return_assistant_tokens_mask=True,
-            chat_template=training.source,
-        )  # fmt: skip
-    except Exception:  # the template raises an error of its own
-        with pytest.raises(ConversationError):
-            tok.render_conversation(conversation, template=training)
-        return
-    expected = (rendered["input_ids"], rendered["assistant_masks"])
-    assert tok.render_conversation(conversation, None, template=training, on_untrained="keep") == (
-        expected
-    )
-    try:
-        ids, mask = tok.render_conversation(
-            conversation, template=chat.JinjaTemplate(original, stop=())
-        )
-    except ConversationError as error:
-        if any(why in str(error) for why in REFUSED):
-            return
-        raise
-    if ids != expected[0]:  # the answer is encoded apart from a prompt that ends in a text
-        assert tok.decode(ids) == tok.decode(expected[0])
-        *before, _ = conversation["messages"]
-        prompt = tok.render_for_completion(
-            conversation | {"messages": before}, template=chat.JinjaTemplate(original)
-        )
-        assert ids[: len(prompt)] == prompt
-        return
-    differ = [at for at, (a, b) in enumerate(zip(mask, expected[1], strict=True)) if a != b]
-    assert {mask[at] for at in differ} <= {0}
-    runs = "".join(tok.decode([ids[at]]) + ("" if at + 1 in differ else "\0") for at in differ)
-    assert set(runs.split("\0")[:-1]) <= IN_THE_PROMPT

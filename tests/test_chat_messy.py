@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,9 @@ def test_a_broken_row_is_an_error_with_its_file_and_line(messy: Path) -> None:
         lines[2:8] = [text if n == line else "" for n, text in enumerate(lines[2:8], 3)]
         path = messy.with_name(f"{line}.jsonl")
         path.write_text("\n".join(lines))
-        with pytest.raises(ConversationError, match=rf"{line}\.jsonl, line {line}: "):
+        way_out = 'pass errors="(skip" to leave such rows out|replace" or "skip")$'
+        reason = rf"{line}\.jsonl, line {line}: .*{way_out}"
+        with pytest.raises(ConversationError, match=reason):
             TOK.render_batch(path)
 
 
@@ -86,9 +89,41 @@ def test_a_row_without_an_answer_or_too_long_is_named_by_its_line(tmp_path: Path
         TOK.render_batch(path)
     with (
         pytest.warns(SkippedWarning),
-        pytest.raises(ConversationError, match=r"talks\.jsonl, line 3 has \d+ ids, and a row 40"),
+        pytest.raises(ConversationError, match=r"line 3 has \d+ ids, and a row has room for 40;"),
     ):
         TOK.render_batch(path, on_untrained="drop", pack_to=40)
+
+
+def test_a_last_turn_that_does_not_fit_is_an_invalid_row() -> None:
+    rows: Any = [TALK, [ASK, {**SAY, "content": "yo " * 99}], turns(5)]
+    options = ChatOptions(truncate="turns", errors="skip")
+    with pytest.warns(SkippedWarning) as caught:
+        batch = TOK.render_batch(rows, max_tokens=40, options=options)
+    assert [str(one.message)[:50] for one in caught] == [
+        "1 of 3 conversations are skipped: conversation 1: ",
+        "1 of 2 conversations are longer than 40 ids: 22 of",
+    ]
+    strict = replace(options, errors="strict")
+    with pytest.warns(SkippedWarning, match="1 of 2 conversations are longer than 40 ids"):
+        short = TOK.render_batch([TALK, turns(5)], max_tokens=40, options=strict)
+    assert batch.input_ids.tolist() == short.input_ids.tolist()
+    assert batch.statistics is not None
+    assert short.statistics is not None
+    assert (batch.statistics.conversations, batch.statistics.skipped) == (3, 1)
+    assert batch.statistics.cut == short.statistics.cut == 1
+    with pytest.raises(ConversationError, match=r'conversation 1: .*pass errors="skip"'):
+        TOK.render_batch(rows, max_tokens=40, options=strict)
+
+
+def test_other_files_beside_arrow_are_read(tmp_path: Path) -> None:
+    table = pa.Table.from_pylist([{"messages": TALK}])
+    with pa.ipc.new_stream(tmp_path / "data.arrow", table.schema) as stream:
+        stream.write_table(table)
+    (tmp_path / "state.json").write_text("{}")
+    (tmp_path / "README.md").write_text("a card")
+    assert len(TOK.render_batch(tmp_path)) == 1
+    (tmp_path / "more.jsonl").write_text(json.dumps(turns(2)))
+    assert len(TOK.render_batch(tmp_path)) == 2
 
 
 def test_the_first_broken_row_is_named_whatever_is_wrong_with_it() -> None:
@@ -208,7 +243,7 @@ def test_arrow_files(tmp_path: Path, form: str) -> None:
     (tmp_path / "state.json").write_text("{}")  # as `datasets.save_to_disk` writes a folder
     assert TOK.render_batch(tmp_path).input_ids.tolist() == expected
     (tmp_path / "data.arrow").write_bytes(b"ARROW1 no more")
-    with pytest.raises(ConversationError, match="not a valid Arrow file"):
+    with pytest.raises(ConversationError, match=r"data\.arrow is not valid"):
         TOK.render_batch(tmp_path / "data.arrow")
 
 
@@ -232,6 +267,43 @@ def test_values_of_a_file_that_are_none(tmp_path: Path, column: pa.Array, suffix
             sink.write_table(table)
     with pytest.raises(ConversationError, match=r"data\.(arrow|parquet)"):
         TOK.render_batch(path)
+    with pytest.raises(ConversationError, match="the table"):
+        next(ConversationBatches(table, TOK, 1, 32))
+
+
+@pytest.mark.parametrize("suffix", ["arrow", "parquet"])
+def test_damage_and_columns_of_one_name_are_told(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"data.{suffix}"
+    path.write_bytes(b"")
+    with pytest.raises(ConversationError, match=r"data\.(arrow|parquet) is not valid"):
+        TOK.render_batch(path)
+    talks = pa.array([TALK])
+    table = pa.table([talks, talks], names=["messages", "messages"])
+    if suffix == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as sink:
+            sink.write_table(table)
+    for source in (path, table):
+        with pytest.raises(ConversationError, match="several columns 'messages'"):
+            TOK.render_batch(source)
+    with pytest.raises(ConversationError, match="several columns 'messages'"):
+        next(ConversationBatches(table, TOK, 1, 32))
+
+
+def test_offsets_of_a_table_that_lead_elsewhere_are_refused() -> None:
+    offsets = pa.py_buffer(np.array([0, 1 << 30, 4], np.int32))
+    texts = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"text")])
+    with pytest.raises(ConversationError, match="the table is not valid"):
+        TOK.render_batch(pa.table({"messages": [TALK, TALK], "more": texts}))
+
+
+@pytest.mark.timeout(20)
+def test_a_key_that_occurs_twice_is_found_in_time(tmp_path: Path) -> None:
+    names = ",".join(f'"{number}":0' for number in range(100_000))
+    (tmp_path / "a.jsonl").write_text(f'{{{names},"z":0,"z":0}}')
+    with pytest.raises(ConversationError, match="the key 'z' occurs twice"):
+        TOK.render_batch(tmp_path / "a.jsonl")
 
 
 @pytest.mark.timeout(20)

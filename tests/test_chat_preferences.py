@@ -18,6 +18,7 @@ from bytepair import chat
 from bytepair.chat import ChatOptions, render_preferences
 from bytepair.chat.preferences import COLUMNS
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
+from trl_source import FOLDER, REASON
 
 NAMES = [
     *bytepair.NANOCHAT_SPECIAL_TOKENS, "<|im_start|>", "<|im_end|>", "<|endoftext|>",
@@ -238,8 +239,6 @@ def test_without_a_mask_the_whole_answer_is_trained_on() -> None:
 
 # ---------------------------------------------------------------------------- TRL
 
-TRL = importlib.util.find_spec("trl")
-FOLDER = Path(TRL.origin or "").parent / "chat_templates" if TRL else Path("nowhere")
 PUBLISHED = ["qwen2_5", "qwen3_instruct_2507", "llama3", "qwen2_5_training", "qwen3_training"]
 
 
@@ -254,7 +253,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return transformers.AutoTokenizer.from_pretrained(folder)
 
 
-@pytest.mark.skipif(not FOLDER.is_dir(), reason="needs the package trl")
+@pytest.mark.skipif(not FOLDER.is_dir(), reason=REASON)
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_pairs_are_those_of_trl(name: str, published: Any) -> None:
     """TRL 1.16 leaves out the end of a prompt that a token crosses; else the ids are equal."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -14,10 +12,8 @@ from bytepair import chat
 from bytepair.chat import ChatOptions
 from bytepair.errors import ConversationError
 from made_templates import MADE
+from trl_source import TEMPLATES as PUBLISHED
 
-TRL: Final = find_spec("trl")
-FOLDER: Final = Path(next(iter(TRL.submodule_search_locations or ()))) if TRL else Path()
-PUBLISHED: Final = sorted(FOLDER.glob("chat_templates/*.jinja")) if TRL else []
 TEMPLATES: Final = {**MADE, **{path.stem: path.read_text("utf-8") for path in PUBLISHED}}
 
 #: How the names of special tokens look in the sources of templates.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair import chat
 from bytepair.errors import ConversationError
+from trl_source import FOLDER, REASON
 
 LLAMA = ["<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>",
          "<|eom_id|>", "<|python_tag|>"]  # fmt: skip
@@ -69,15 +68,12 @@ system = st.lists(some.map(lambda text: {"role": "system", "content": text}), ma
 
 # ---------------------------------------------------------------------------- published templates
 
-FOUND = importlib.util.find_spec("trl")
-FOLDER = Path(FOUND.origin or "").parent / "chat_templates" if FOUND else Path("nowhere")
-
 
 def published(name: str, **variables: Any) -> chat.JinjaTemplate:
     """A template of the package trl; it is skipped without."""
     pytest.importorskip("jinja2")
     if not (FOLDER / f"{name}.jinja").is_file():
-        pytest.skip("needs the package trl")
+        pytest.skip(REASON)
     return chat.JinjaTemplate((FOLDER / f"{name}.jinja").read_text("utf-8"), variables, stop=())
 
 

@@ -136,15 +136,85 @@ def test_nanochat_is_rendered_there_token_for_token_and_mask_for_mask(
         talk.append({"role": "system", "content": system})
     for question, answer in turns:
         talk += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+    source = CHAT.chat_templates["default"]  # with the blocks that are comments in files
     rendered = saved.apply_chat_template(
-        talk, tokenize=True, return_dict=True, return_assistant_tokens_mask=True
-    )
+        talk, tokenize=True, return_dict=True, return_assistant_tokens_mask=True,
+        chat_template=source,
+    )  # fmt: skip
     expected = CHAT.render_conversation(talk)
     assert (rendered["input_ids"], rendered["assistant_masks"]) == expected
+    assert saved.apply_chat_template(talk, return_dict=False) == expected[0]
     prompt = saved.apply_chat_template(
         talk[:-1], tokenize=True, add_generation_prompt=True, return_dict=False
     )
     assert prompt == CHAT.render_for_completion(talk)
+
+
+PYTHON: dict[str, Any] = {
+    "type": "function",
+    "function": {"name": "python", "arguments": {"code": "6 * 2"}},
+}
+#: Turns of nanochat as messages of other formats: calls, their results, and what comes after.
+CALLS: dict[str, list[dict[str, Any]]] = {
+    "a call": [{"role": "assistant", "content": "so ", "tool_calls": [PYTHON]},
+               {"role": "tool", "content": "12"}, {"role": "assistant", "content": "it is 12"}],
+    "two": [{"role": "assistant", "content": None, "tool_calls": [PYTHON]},
+            {"role": "tool", "content": "12"},
+            {"role": "assistant", "content": "", "tool_calls": [PYTHON]},
+            {"role": "tool", "content": "12"}, {"role": "assistant", "content": "it is 12"}],
+    "no result": [{"role": "assistant", "content": "so", "tool_calls": [PYTHON]}],
+    "a result at the end": [{"role": "assistant", "content": "", "tool_calls": [PYTHON]},
+                            {"role": "tool", "content": "12"}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_and_results_are_messages_there_too(saved: Any, name: str) -> None:
+    question = {"role": "user", "content": "hi"}
+    for talk in ([question, *CALLS[name]], [question, *CALLS[name], question, *CALLS["a call"]]):
+        rendered = saved.apply_chat_template(
+            talk, return_dict=True, return_assistant_tokens_mask=True,
+            chat_template=CHAT.chat_templates["default"],
+        )  # fmt: skip
+        expected = CHAT.render_conversation(talk)
+        assert (rendered["input_ids"], rendered["assistant_masks"]) == expected
+        prompt = CHAT.render_for_completion(talk)
+        assert chat_prompt(saved, talk) == prompt
+    for call in ({**PYTHON["function"], "name": "f"}, {"name": "python", "arguments": {"x": "1"}}):
+        talk = [question, {"role": "assistant", "content": "", "tool_calls": [call]}]
+        with pytest.raises(Exception, match="one tool call, of python"):
+            saved.apply_chat_template(talk)
+
+
+def chat_prompt(theirs: Any, talk: list[Any]) -> list[int]:
+    """The prompt of the last turn in transformers: without an answer at the end."""
+    talk = talk[:-1] if talk[-1]["role"] == "assistant" else talk
+    ids: list[int] = theirs.apply_chat_template(talk, add_generation_prompt=True, return_dict=False)
+    return ids
+
+
+def test_any_jinja_reads_the_templates_of_files(tmp_path: Path) -> None:
+    """Plain Jinja and minijinja refuse the tag of generation blocks, so files have comments."""
+    jinja2 = pytest.importorskip("jinja2")
+    CHAT.export(tmp_path, "huggingface")
+    source = (tmp_path / "chat_template.jinja").read_text(encoding="utf-8")
+    CHAT.export(tmp_path / "x.gguf", "gguf", lossy=True)
+    back = bytepair.load(tmp_path / "x.gguf")
+    assert back.chat_templates == CHAT.chat_templates
+    talk = [{"role": "user", "content": "hi"}, *CALLS["two"], {"role": "user", "content": "bye"}]
+
+    def fail(message: str) -> None:
+        raise ValueError(message)
+
+    expected = CHAT.decode(CHAT.render_for_completion(talk))
+    variables = {"messages": talk, "add_generation_prompt": True}
+    plain = jinja2.Environment(trim_blocks=True, lstrip_blocks=True)
+    plain.globals["raise_exception"] = fail
+    assert plain.from_string(source).render(variables) == expected
+    minijinja = pytest.importorskip("minijinja", reason="needs the package minijinja")
+    mini = minijinja.Environment(trim_blocks=True, lstrip_blocks=True)
+    mini.add_function("raise_exception", fail)
+    assert mini.render_str(source, **variables) == expected
 
 
 def test_the_round_trip_is_equal(saved: Any, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import bytepair
 from bytepair import chat
 from bytepair.chat import render_turn
 from bytepair.errors import ConversationError
+from trl_source import REASON, TEMPLATES
 
 NAMES = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|begin_of_text|>", "<|start_header_id|>",
          "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>", "<|python_tag|>"]  # fmt: skip
@@ -264,21 +265,16 @@ def test_templates_that_cannot_be_continued_are_refused(source: str, message: st
         render_turn(TOK, ids, [user("x")], template=chat.JinjaTemplate(source))
 
 
-FOUND = importlib.util.find_spec("trl")
-FOLDER = Path(FOUND.origin or "").parent / "chat_templates" if FOUND else None
-PUBLISHED = sorted(FOLDER.glob("*.jinja")) if FOLDER else []
-
-
 @pytest.fixture(scope="module")
 def every() -> bytepair.Tokenizer:
     """A tokenizer with every special token that the templates write."""
     pattern = r"<[|｜][^|｜>'\" ]+[|｜]?>|<[^|｜>'\" ]+[|｜]>|</?(?:think|tool_call)>|<\w+_of_turn>"
-    names = {n for f in PUBLISHED for n in re.findall(pattern, f.read_text("utf-8"))}
+    names = {n for f in TEMPLATES for n in re.findall(pattern, f.read_text("utf-8"))}
     return bytepair.train(bytepair.sample.paths(), 2000, special_tokens=sorted(names | {"<|eos|>"}))
 
 
-@pytest.mark.skipif(not PUBLISHED, reason="needs the package trl")
-@pytest.mark.parametrize("file", PUBLISHED, ids=lambda file: file.stem)
+@pytest.mark.skipif(not TEMPLATES, reason=REASON)
+@pytest.mark.parametrize("file", TEMPLATES, ids=lambda file: file.stem)
 def test_published_templates_continue_or_are_refused(file: Path, every: bytepair.Tokenizer) -> None:
     """The continued ids are those of rendering the whole conversation."""
     variables = {"bos_token": "<|bos|>", "eos_token": "<|eos|>"}

@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = done.stdout.decode()
     assert "bytes per token" in out
     assert "2,000 ids in" in out
-    assert out.replace("|", "").startswith("tokens: Good morrow")
+    assert out.replace("|", "").startswith("a sentence in tokens: Good morrow")
     assert "GGUF" not in out  # the note on GGUF comes only where GGUF is written
     assert done.stderr == b""  # no bar where there is no terminal
     return cwd

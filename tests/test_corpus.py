@@ -97,6 +97,14 @@ def test_counting_a_column_equals_counting_its_texts() -> None:
     assert ours == bytepair.train(texts, 266, special_tokens=[])
 
 
+@pytest.mark.parametrize("item", [pa.array(["a column"]), "a long text " * 100_000])
+def test_large_items_of_a_stream_are_not_collected(item: Any) -> None:
+    items = iter([item, item])
+    source = resolve(items)
+    assert next(items, None) is item  # resolving took the first alone
+    assert read(source) == read([item])
+
+
 @pytest.mark.parametrize("as_arrow", [False, True])
 def test_limits_of_characters(as_arrow: bool) -> None:
     source = pa.array(TEXTS) if as_arrow else TEXTS

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -41,6 +41,15 @@ class Server(ThreadingHTTPServer):
 
     def handle_error(self, *_: Any) -> None:
         """Ignore clients that close the connection, as these tests make them do."""
+
+
+#: Where redirects lead that are refused, or lead to what is no address.
+NOWHERE: Final = {
+    "file": "file:///etc/hostname",
+    "bracket": "http://[::1/x",
+    "label": f"http://{'a' * 70}.com/x",
+    "accent": "http://é.com/x",
+}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -77,15 +86,23 @@ class Handler(BaseHTTPRequestHandler):
     def tree(self) -> None:
         """The list of files of a data set, as the Hub gives it."""
         names = {"name": ["b/2.parquet", "README.md", "b/1.parquet", "b/long.parquet"]}
-        names["evil"] = ["../../x.parquet"]
-        paths = names.get(self.path.split("/")[4])
+        names["evil"], names["foreign"] = ["../../x.parquet"], ["é %.parquet"]
+        names["half"] = ["\ud800.parquet"]
+        repository = self.path.split("/")[4]
+        paths = names.get(repository)
         lfs = {"oid": SHA, "size": len(DATA), "pointerSize": 1}
         files = [
             {"type": "file", "oid": "0", "size": len(DATA), "path": name, "lfs": lfs}
             for name in paths or []
         ]
+        strange: dict[str, Any] = {
+            "number": {"path": 5}, "text": {"size": "x"}, "list": {"size": [5]},
+        }  # fmt: skip
+        if repository in strange:
+            one = {"type": "file", "oid": "0", "size": 5, "path": "x.parquet"}
+            files = [one | strange[repository]]
         data = json.dumps([{"type": "directory", "oid": "1", "path": "b"}, *files]).encode()
-        self.body(200 if paths else 404, data, Content_Type="application/json")
+        self.body(200 if files else 404, data, Content_Type="application/json")
 
     def do_GET(self) -> None:  # noqa: C901 - a list of misdeeds
         if self.path.startswith("/api/datasets/"):
@@ -128,8 +145,8 @@ class Handler(BaseHTTPRequestHandler):
             self.body(200, DATA, Content_Length=whole, ETag='"a"', X_Linked_Size="\xb2")
         elif kind == "ftp":
             self.body(302, b"", Location="ftp://127.0.0.1/x")
-        elif kind == "file":
-            self.body(302, b"", Location="file:///etc/hostname")
+        elif kind in NOWHERE:
+            self.body(302, b"", Location=NOWHERE[kind])
         elif kind == "stall" and time_asked < 3:
             self.body(status, half, Content_Length=whole, ETag='"a"', **place)
             time.sleep(0.6)
@@ -210,6 +227,9 @@ def test_successful_downloads(server: Server, tmp_path: Path, kind: str) -> None
         ("drip", "after 3 attempts: .* bytes came in"),
         ("ftp", "redirects to 'ftp://127.0.0.1/x', which is not followed"),
         ("file", "Redirection to url 'file:///etc/hostname' is not allowed"),
+        ("bracket", "Invalid IPv6 URL"),
+        ("label", "label"),
+        ("accent", "codec"),
         ("hub/wrong", f"but {SHA} was announced"),
     ],
 )
@@ -261,6 +281,7 @@ def test_names_that_lead_out_of_a_folder_on_some_system() -> None:
     for path in (
         "", "/x", "../x", "a/../x", "a//b", ".", "C:/x", "C:\\x", "\\\\server\\share\\x", "a\\b",
         "x:stream", "nul", "CON.txt", "lpt1", "a/aux.parquet", "x.", "x ", "a\0b", "a\nb",
+        "a\x9bb", "a\ud800b",
     ):  # fmt: skip
         assert not download.is_inside(path), path
 
@@ -356,5 +377,22 @@ def test_any_data_set_of_the_hub(server: Server, tmp_path: Path) -> None:
         download.download_dataset("owner/name", dir=tmp_path, pattern="*.x", endpoint=server.url)
     with pytest.raises(DownloadError, match="cannot list the data set owner/other"):
         download.download_dataset("owner/other", dir=tmp_path, endpoint=server.url)
-    with pytest.raises(DownloadError, match="outside its folder"):
-        download.download_dataset("owner/evil", dir=tmp_path, endpoint=server.url)
+    for name in ("evil", "half"):
+        with pytest.raises(DownloadError, match="outside its folder"):
+            download.download_dataset(f"owner/{name}", dir=tmp_path, endpoint=server.url)
+    for name in ("number", "text", "list"):
+        with pytest.raises(DownloadError, match="a path, a size or a hash that is none"):
+            download.download_dataset(f"owner/{name}", dir=tmp_path, endpoint=server.url)
+    (path,) = download.download_dataset("owner/foreign", dir=tmp_path, endpoint=server.url)
+    assert path == tmp_path / "é %.parquet"
+
+
+@pytest.mark.parametrize("tag", [b'5 "a\nb"', b'5 "\xff"', b"x", b'5 "' + b"a" * 100_000])
+def test_a_damaged_note_of_the_version_begins_again(
+    server: Server, tmp_path: Path, tag: bytes
+) -> None:
+    (tmp_path / ".file.etag").write_bytes(tag)
+    (tmp_path / ".file.partial").write_bytes(b"other")
+    path = fetch(Remote(f"{server.url}/ok/1", "file"), tmp_path / "file", **QUICK)
+    assert path.read_bytes() == DATA
+    assert left(tmp_path) == ["file"]

@@ -331,6 +331,7 @@ def test_the_page_and_its_files_are_served(server: explore.Server) -> None:
 def test_the_page_has_no_remote_or_inline_code() -> None:
     for file in (Path(explore.__file__).parent / "page").iterdir():
         text = file.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+        text = re.sub(r'<a href="https://bytepair\.github\.io/', "<a", text)  # loads nothing
         assert not re.search(r"https?://|//[a-z]+\.|innerHTML|outerHTML|insertAdjacentHTML", text)
         assert not re.search(r"\beval\(|new Function|document\.write", text), file
         if file.suffix == ".html":

@@ -219,10 +219,12 @@ def test_the_playground_needs_nothing_from_elsewhere(
         counts = [text.split()[0] for text in page.locator(".count").all_inner_texts()]
         expected = str(len(trained.encode("so honourable a man, 나누다")))
         assert counts[2:] == [expected] * 3
-        page.click("#add-tokenizer")
-        assert page.is_visible("#repository")
-        page.click("#shelf button >> nth=0")
-        page.wait_for_function("() => document.querySelectorAll('#names .switch').length === 6")
+        assert page.is_visible("#repository")  # the panel stays open
+        assert page.locator("#shelf button:visible").count() == 0  # all samples are shown
+        page.click("[aria-label='Remove sample, 1,000 ids']")
+        page.wait_for_function("() => document.querySelectorAll('#names .switch').length === 4")
+        page.click("#shelf button:visible")
+        page.wait_for_function("() => document.querySelectorAll('#names .switch').length === 5")
 
 
 @needs_module
@@ -250,7 +252,6 @@ def test_a_repository_is_fetched_only_when_it_is_named(
     page.press("#repository", "Enter")
     page.wait_for_function("() => document.querySelectorAll('#names .switch').length === 3")
     assert addresses == ["https://huggingface.co/someone/model/resolve/main/tokenizer.json"]
-    page.click("#add-tokenizer")
     for name, reason in (("someone/none", "404"), ("../../etc", "OWNER/NAME")):
         page.fill("#repository", name)
         page.press("#repository", "Enter")

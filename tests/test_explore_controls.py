@@ -34,16 +34,22 @@ def test_ids_that_are_typed_back_become_their_text(page: Any, trained: bytepair.
     page.fill("#typed-ids", str(ids))
     page.press("#typed-ids", "Enter")
     page.wait_for_function("() => document.querySelector('#text').value === 'the honourable 나'")
-    assert page.is_hidden("#notice")
+    assert page.is_hidden("#ids-said")
     page.fill("#typed-ids", "116 104 101")
     page.press("#typed-ids", "Enter")
     page.wait_for_function("() => document.querySelector('#text').value === 'the'")
-    assert "other ids" in page.inner_text("#notice")
+    page.wait_for_function(
+        "() => document.querySelector('#ids-said').textContent.includes('other ids')"
+    )
     page.fill("#typed-ids", "9999999")
     page.press("#typed-ids", "Enter")
     page.wait_for_function(
-        "() => document.querySelector('#notice').textContent.includes('9999999')"
+        "() => document.querySelector('#ids-said.wrong')?.textContent.includes('9999999')"
     )
+    page.select_option("#ids-of", "1")
+    page.fill("#typed-ids", str(ids))
+    page.press("#typed-ids", "Enter")
+    page.wait_for_selector("#ids-said.wrong")  # the small vocabulary does not have all of them
 
 
 def test_the_bytes_of_one_character_stand_in_one_box(

@@ -621,7 +621,8 @@ def test_on_a_phone_the_token_stays_visible_beside_its_details(page: Any, view: 
         page.wait_for_function(
             """(token) => { const box = token.getBoundingClientRect();
             const panel = document.getElementById('inspector').getBoundingClientRect();
-            return box.top >= 0 && box.bottom <= panel.top; }""",
+            return box.top >= 0 && box.bottom <= innerHeight
+                && (box.bottom <= panel.top || box.top >= panel.bottom); }""",
             arg=token,
         )
         page.keyboard.press("Escape")

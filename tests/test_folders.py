@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import bytepair
-from bytepair.corpus.names import files_matching, in_cloud
+from bytepair.corpus.names import files_matching, in_cloud, list_files
 from bytepair.errors import CorpusError
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links need rights on Windows")
@@ -86,6 +86,16 @@ def test_a_link_that_leads_nowhere_is_an_error(folder: Path) -> None:
     (folder / "a" / "loop").symlink_to("loop")
     with pytest.raises(CorpusError, match="loop is a link to loop, which cannot be read"):
         bytepair.count(folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_a_glob_waits_for_no_pipe_and_reads_no_device(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello")
+    os.mkfifo(tmp_path / "b.txt")
+    (tmp_path / "c.txt").symlink_to("/dev/zero")
+    assert list_files(f"{tmp_path}/*.txt") == [str(tmp_path / "a.txt")]
+    with pytest.raises(CorpusError, match="no file matches"):
+        list_files(f"{tmp_path}/[bc].txt")
 
 
 def test_a_folder_that_cannot_be_read_is_an_error(

@@ -8,9 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import bytepair
+from bytepair import compat
 from bytepair.errors import ArgumentError, CorpusError
 from bytepair.shards import Dataset
 
@@ -165,3 +168,25 @@ def test_a_function_of_sql_counts_and_encodes() -> None:
     expected = [None if text is None else TOK.encode(text) for text in TEXTS]
     assert [ids for _, ids in results] == expected
     assert [count for count, _ in results] == [ids if ids is None else len(ids) for ids in expected]
+
+
+def damaged_columns() -> list[pa.Array]:
+    """Columns whose offsets, views or indices lead elsewhere, as in a mapped file."""
+    offsets, views = [0, 1 << 30, 4], [100, 0, 77, 0, 0, 0, 0, 0]
+    text, indices = pa.py_buffer(b"text"), pa.array([0, 5], pa.int32())
+    parts = [(pa.string(), np.array(offsets, np.int32)), (pa.string_view(), np.array(views, "i4")),
+             (pa.large_string(), np.array(offsets, np.int64))]  # fmt: skip
+    return [
+        *(pa.Array.from_buffers(kind, 2, [None, pa.py_buffer(one), text]) for kind, one in parts),
+        pa.DictionaryArray.from_arrays(indices, pa.array(["a", "b"]), safe=False),
+    ]
+
+
+@pytest.mark.parametrize("column", damaged_columns(), ids=lambda column: str(column.type))
+def test_a_damaged_column_is_refused(column: pa.Array) -> None:
+    tok = bytepair.train(["hello"], 266)
+    for use in (tok.encode_batch, tok.encode_batch_to_numpy, partial(compat.encode_arrow, tok)):
+        with pytest.raises(ArgumentError, match="the column is damaged"):
+            use(column)
+    with pytest.raises(CorpusError, match="the column is damaged"):
+        bytepair.count(pa.table({"text": column}))

@@ -54,7 +54,7 @@ QUERIES = {
     "render_conversation": "reference/tokenizer-conversations",
     "AutoTokenizer": "migrate-huggingface",
     "vLLM": "engines",
-    "json schema": "structured-output",
+    "json schema": "engines",
     "shards": "corpora",
     "dropout": "surgery",
     "SuperBPE": "superwords",

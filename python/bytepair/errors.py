@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 import sys
 import warnings
 from typing import Any, Final, Self
@@ -26,8 +27,24 @@ __all__ = [
 _PACKAGE: Final = __file__.removesuffix("errors.py")
 
 
+#: Characters that a terminal obeys: in a name, they would retitle it or turn the text around.
+_OBEYED: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+
+
+def visible(text: str) -> str:
+    r"""A text whose control characters are escaped, but for tabs and line breaks.
+
+    Example:
+        >>> print(visible("a\x1b[31m.txt"))
+        a\x1b[31m.txt
+    """
+    return _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
 def shortened(text: str) -> str:
-    """A text of at most 1,000 characters: the middle of a longer one is left out.
+    """A visible text of at most 1,000 characters: the middle of a longer one is left out.
 
     The place stands at the start of a message and the hint at its end. `Error` of the Rust crate
     does the same.
@@ -37,6 +54,7 @@ def shortened(text: str) -> str:
         >>> len(shortened("a" * 2_000))
         1000
     """
+    text = visible(text)
     return text if len(text) <= 1_000 else f"{text[:600]}...{text[-397:]}"
 
 

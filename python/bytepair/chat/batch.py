@@ -72,6 +72,7 @@ def render(
     )  # fmt: skip
     if how == "turns" and max_tokens is not None:
         encoded = _shortened(tokenizer, write, gathered, encoded, options, max_tokens)
+    gathered.skipped.warn(f"{gathered.skipped.count + len(gathered.places):,} conversations")
     _report_cut(encoded, max_tokens)
     on_untrained = on_untrained if write.has_mask else "keep"
     trained = _trained(encoded)
@@ -85,8 +86,9 @@ def render(
     if width is not None:
         filler = pad_id(tokenizer, padding(tokenizer, write.template, layout.pad))
         places = list(compress(gathered.places, kept))
-        pieces = _pieces(lengths, places, width, splits=how == "split")
-        batch = _in_rows(batch, pieces, width, filler, packed=layout.pack_to is not None)
+        packed = layout.pack_to is not None
+        pieces = _pieces(lengths, places, width, splits=how == "split", packed=packed)
+        batch = _in_rows(batch, pieces, width, filler, packed=packed)
     if options.rows == "kto":
         batch = replace(batch, good=np.array(gathered.good, bool)[kept])
     split = 0 if how != "split" else int((lengths > (width or 0)).sum())
@@ -121,7 +123,7 @@ class Gathered:
         rows: the conversations, if some may have to be shortened by whole turns.
         places: the place of each conversation in the source.
         good: whether each answer is a good one, in rows of KTO.
-        skipped: those that were left out as invalid.
+        skipped: those that are left out as invalid.
         unanswered: how many end with a message of the user.
         unasked: how many begin with a message of the assistant.
     """
@@ -147,12 +149,18 @@ def _gather(writer: Any, conversations: ConversationSource, options: ChatOptions
             if options.errors == "strict":  # what is wrong with an earlier one comes first
                 out.segments.check_texts(places=out.places)
             if options.errors != "skip":
-                raise error.at(place) from None
+                raise or_skip(error.at(place)) from None
             out.skipped.add(place, error)
     if options.errors == "strict":
         out.segments.check_texts(places=out.places)
-    out.skipped.warn(f"{out.skipped.count + len(out.places):,} conversations")
     return out
+
+
+def or_skip(error: ConversationError) -> ConversationError:
+    """The error of a row, which may be left out."""
+    hints = [error.hint, 'pass errors="skip" to leave such rows out']
+    error.hint = ", or ".join(filter(None, hints))
+    return error
 
 
 def _add(out: Gathered, writer: Any, place: str, given: Conversation, options: ChatOptions) -> None:
@@ -191,21 +199,32 @@ def _shortened(
     options: ChatOptions,
     max_tokens: int,
 ) -> Encoded:
-    """Render those that are too long again, without their oldest turns."""
+    """Render those that are too long again, without their oldest turns.
+
+    One whose last turn alone is too long is invalid.
+    """
     lengths, offsets = np.diff(encoded.offsets), encoded.offsets
     ids, mask, end = [], [], 0
-    kept = lengths.copy()
+    kept, fit = lengths.copy(), np.ones(len(lengths), bool)
     for number in np.flatnonzero(lengths > max_tokens):
+        before = slice(end, offsets[number])
+        end, kept[number] = offsets[number + 1], 0
+        ids.append(encoded.ids[before])
+        mask.append(encoded.mask[before])
         try:
             shorter = render_fitted(tokenizer, write, gathered.rows[number], options, max_tokens)
         except ConversationError as error:
-            raise error.at(gathered.places[number]) from None
-        before = slice(end, offsets[number])
-        ids += [encoded.ids[before], shorter.ids]
-        mask += [encoded.mask[before], shorter.mask]
-        end, kept[number] = offsets[number + 1], len(shorter.ids)
+            if options.errors != "skip":
+                raise or_skip(error.at(gathered.places[number])) from None
+            gathered.skipped.add(gathered.places[number], error)
+            fit[number] = False
+            continue
+        kept[number] = len(shorter.ids)
+        ids.append(shorter.ids)
+        mask.append(shorter.mask)
+    gathered.places = list(compress(gathered.places, fit))
     ids, mask = [*ids, encoded.ids[end:]], [*mask, encoded.mask[end:]]
-    return Encoded(np.concatenate(ids), np.concatenate(mask), _starts_of(kept), lengths)
+    return Encoded(np.concatenate(ids), np.concatenate(mask), _starts_of(kept[fit]), lengths[fit])
 
 
 def _starts_of(lengths: NDArray[Any]) -> NDArray[np.int64]:
@@ -317,16 +336,16 @@ def pad_id(tokenizer: _core.Tokenizer, name: str | None) -> int:
 
 
 def _pieces(
-    lengths: NDArray[np.int64], places: Sequence[str], width: int, *, splits: bool
+    lengths: NDArray[np.int64], places: Sequence[str], width: int, *, splits: bool, packed: bool
 ) -> NDArray[np.int64]:
     """The number of pieces of each conversation, each of at most a row."""
     wide = lengths > width
     if wide.any() and not splits:
         first = int(np.argmax(wide))
         raise ConversationError(
-            f"{places[first]} has {lengths[first]:,} ids, and a row {width:,}; so do "
-            f"{int(wide.sum()):,} of {len(lengths):,} conversations",
-            option="pack_to",
+            f"{places[first]} has {lengths[first]:,} ids, and a row has room for {width:,}; "
+            f"{int(wide.sum()):,} of {len(lengths):,} conversations are too long",
+            option="pack_to" if packed else "pad_to",
             value=width,
             hint=f'pass max_tokens={width} to cut them off, or truncate="turns" to drop their '
             'oldest turns, or truncate="split" to continue them in the next row, or a larger row',

@@ -138,14 +138,6 @@ def body(template: Template, index: int, message: Any, fields: Mapping[str, Any]
             f"message {index} has tool calls, which the template {template.name!r} does not "
             f"support for {role!r}"
         )
-    if thinks and is_answer and not thought and isinstance(content, str):
-        tag = next((tag for tag in ("<think>", "</think>") if tag in content), None)
-        if tag:
-            raise ConversationError(
-                f"the content of message {index} contains {tag!r}, which would be trained on as "
-                "text",
-                hint="put the reasoning into the field reasoning_content of the message",
-            )
     if called or thought or (is_answer and thinks and thinks.always):
         return _answer(template, index, message, thought or "", fields.get("builtin_tools"))
     if role == "tool" and template.tools and template.tools.json_results:

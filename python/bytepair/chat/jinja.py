@@ -23,6 +23,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any, Final, Literal, TypeAlias
 
 from bytepair import _core
@@ -32,6 +33,7 @@ from bytepair.chat.rows import (
     CALL_FIELDS,
     DEFAULT,
     MESSAGE_FIELDS,
+    REASONING,
     ChatOptions,
     Row,
     reasoning_of,
@@ -43,7 +45,7 @@ from bytepair.chat.sandbox import (
     render,
     usage,
 )
-from bytepair.chat.segments import BREAK, Items, Segments, Writer, structural
+from bytepair.chat.segments import BREAK, Items, Segments, Writer, structural, without_space
 from bytepair.chat.texts import (
     Disguise,
     MessageText,
@@ -62,6 +64,12 @@ MaskSource: TypeAlias = Literal["blocks", "prefixes", "none"]
 
 #: The keys that this package looks for, whatever the template names.
 _KEYS: Final = MESSAGE_FIELDS | CALL_FIELDS | {"messages", "tools", "text"}
+
+#: Disguises, the safest first: everywhere or not, of keys or not, with marks or without.
+_DISGUISES: Final = (
+    (True, True, True), (True, True, False), (False, True, True), (False, True, False),
+    (False, False, False),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -88,6 +96,8 @@ class JinjaTemplate:
             the roles eos and end_of_turn in the tokenizer, and () means any special token.
         checks: what happens in training if the template drops content of a message, or if the
             assistant's last turn does not end with a trained stop token: "error", "warn" or "off".
+        strip: whether special tokens strip the white space beside them, as those of Phi-3 do in
+            `transformers`, also in messages; None means no, with a warning where it matters.
         process: renders the template in a child process with limits on its memory and time, for
             templates of strangers. None renders it here: then it reads no file and runs no code,
             but may take any memory and time.
@@ -113,6 +123,7 @@ class JinjaTemplate:
     mask: MaskSource | None = None
     stop: tuple[str, ...] | None = None
     checks: Literal["error", "warn", "off"] = "error"
+    strip: bool | None = None
     process: RenderProcess | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -140,10 +151,11 @@ class JinjaWriter(Writer):
         self.special = structural(tokenizer)
         engine = engine_tokens(tokenizer)
         self._variables = {"tools": None, "documents": None, **engine, **(template.variables or {})}
-        names = sorted(self.special, key=len, reverse=True)
-        self._find = re.compile("|".join(map(re.escape, names)) or r"(?!)")
+        longest = sorted(self.special, key=len, reverse=True)
+        self._find = re.compile("|".join(map(re.escape, longest)) or r"(?!)")
         self._mask = template.mask or ("blocks" if has_blocks(template.source) else "prefixes")
         self.has_mask = self._mask != "none"
+        self._strips = [one for one in _core.added_tokens(tokenizer) if one.lstrip or one.rstrip]
         self._stops = _stops(tokenizer, self.special, template.stop)
         process, source = template.process, template.source
         self._usage = usage(source) if process is None else process.usage(source, self.name)
@@ -152,6 +164,7 @@ class JinjaWriter(Writer):
         self.message_fields = self._usage.names
         self.takes_any_field = self._usage.is_generic
         self.writes_ids_of_calls = "tool_call_id" in self._usage.names
+        self.thinks = not self._usage.names.isdisjoint(REASONING)
 
     def trains_on(self, role: str) -> bool:
         """Whether the model may be trained on messages of a role."""
@@ -206,7 +219,7 @@ class JinjaWriter(Writer):
         Texts in regions are trained on. An empty region divides a text: its two parts are encoded
         apart, as if a prompt ended there.
         """
-        string = rendering.string
+        string, first = rendering.string, len(out.items)
         for begin, end, _ in regions:
             self._append(string[start:begin], 0, rendering.disguise, out)
             if begin == end and out.items and isinstance(out.items[-1], str):
@@ -215,6 +228,25 @@ class JinjaWriter(Writer):
             self._append(string[begin:end], 1, rendering.disguise, out)
             start = end
         self._append(string[start:stop], 0, rendering.disguise, out)
+        if self._strips and self.template.strip is not False:
+            self._strip(out, first)
+
+    def _strip(self, out: Segments, first: int) -> None:
+        """Strip white space beside special tokens, or warn that `transformers` does."""
+        items = without_space(out.items[first:], self._strips)
+        if items == out.items[first:]:
+            return
+        if self.template.strip:
+            out.trained[first:] = bytes(compress(out.trained[first:], [it != "" for it in items]))
+            out.items[first:] = [item for item in items if item != ""]
+            return
+        name = next(one.content for one in self._strips if one.id in out.items)
+        text = (
+            f"special tokens such as {name!r} strip the white space beside them "
+            "in transformers, and here they do not"
+        )
+        hint = "pass strip=True to the template for the ids of transformers, or strip=False"
+        warn(BytepairWarning(text, option="strip", hint=hint))
 
     def _append(self, string: str, trained: int, disguise: Disguise, out: Segments) -> None:
         end = 0
@@ -335,11 +367,12 @@ class JinjaWriter(Writer):
                     f"{self.name!r} does not take"
                 )
         dropped: Sequence[MessageText] = ()
-        for everywhere, marked in ((True, True), (True, False), (False, True), (False, False)):
+        written: list[str] = []  # the special tokens by a template that gets no key as it is
+        for everywhere, keys, marked in _DISGUISES:
             if marked and not mark:
                 continue
             disguise = Disguise(
-                self.special, characters, everywhere=everywhere, fixed=known, mark=marked
+                self.special, characters, everywhere=everywhere, fixed=known, keys=keys, mark=marked
             )
             hidden = disguise.conversation(fields)
             try:
@@ -350,6 +383,10 @@ class JinjaWriter(Writer):
                 dropped = ()  # what the template makes of such texts says nothing
                 continue
             dropped = disguise.dropped(string) if marked else dropped
+            if keys:
+                written = sorted(self._find.findall(string))
+            elif sorted(self._find.findall(string)) != written:
+                break  # a key is a part of a special token
             if disguise.take_off(without_indices(string)) == plain:
                 return self._rendering(string, disguise, hidden, dropped)
         raise ConversationError(

@@ -1,4 +1,4 @@
-"""Takes the messages out of rows of data sets, whose fields have four kinds, and reads their JSON.
+"""Extracts messages from rows of data sets, whose fields are of four kinds, and reads their JSON.
 
 Each function of `KINDS` removes the fields that it reads from those of a row, and returns messages.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
@@ -233,8 +234,7 @@ def no_json(value: Any) -> str:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
         raise ValueError(f"the key {twice[:40]!r} occurs twice in an object")
     return fields
 

@@ -1,4 +1,4 @@
-"""Preference pairs in; ids of prompts and of both answers out, with masks.
+"""Renders preference pairs to ids of the prompt and of both answers, with masks.
 
 A row has a `prompt`, and two answers to it, `chosen` and `rejected`. The prompt is encoded alone,
 as it is when the model is used, and each answer is encoded after it. So no token crosses the
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.checks import place_of, refuse
-from bytepair.chat.batch import pad_id, padding
+from bytepair.chat.batch import or_skip, pad_id, padding
 from bytepair.chat.kinds import PAIRS
 from bytepair.chat.rendered import SkippedRows, saved
 from bytepair.chat.renderer import TemplateOrName, writer
@@ -251,7 +251,7 @@ def _segments(writer: Any, pairs: ConversationSource, options: ChatOptions) -> S
             if options.errors == "strict":  # what is wrong with an earlier one comes first
                 out.check_texts(places=places)
             if options.errors != "skip":
-                raise error.at(place) from None
+                raise or_skip(error.at(place)) from None
             skipped.add(place, error)
     if options.errors == "strict":
         out.check_texts(places=places)

@@ -90,7 +90,8 @@ def render_prompt(
     if drop is None or room is None:
         prompt, dropped = rendered(row), list[Mapping[str, Any]]()
         if room is not None and len(prompt.ids) > room:
-            raise _too_long("prompt", len(prompt.ids) + len(begun), limit or 0)
+            length, way_out = len(prompt.ids) + len(begun), 'pass drop="oldest", or '
+            raise _too_long("prompt", length, limit or 0, way_out=way_out)
     else:
         prompt, dropped = fitted(row, rendered, room, "prompt")
     return FittedPrompt(prompt.ids.tolist() + begun, dropped)
@@ -162,12 +163,14 @@ def fitted(
     return from_turn(start), row.messages[first:start]
 
 
-def _too_long(what: str, length: int, limit: int, how: str = "") -> ConversationError:
+def _too_long(
+    what: str, length: int, limit: int, how: str = "", way_out: str = ""
+) -> ConversationError:
     return ConversationError(
         f"the {what} has {length:,} tokens{how}, and max_tokens is {limit:,}",
         option="max_tokens",
         value=limit,
-        hint='pass drop="oldest", or shorten messages with bytepair.tokenizer.truncate_text',
+        hint=f"{way_out}shorten messages with bytepair.tokenizer.truncate_text",
     )
 
 

@@ -1,4 +1,4 @@
-"""What rendering a data set of conversations gives: arrays, and numbers that describe them."""
+"""The results of rendering a data set of conversations: arrays, and numbers that describe them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair._internal.checks import place_of
+from bytepair.corpus.column import listed
 from bytepair.errors import ConversationError, SkippedWarning, warn
 from bytepair.files.outputs import write_whole
 
@@ -44,9 +45,8 @@ class SkippedRows:
     def warn(self, rows: str) -> None:
         """Warn if there are any; `rows` says of how many of what."""
         if self.count:
-            more = self.count - len(self.first)
-            lines = [*map(_brief, self.first), *([f"and {more:,} more"] if more else [])]
-            text = f"{self.count:,} of {rows} are skipped: {'; '.join(lines)}"
+            named = listed(map(_brief, self.first), self.count)
+            text = f"{self.count:,} of {rows} are skipped: {named}"
             warn(SkippedWarning(text, option="errors", value="skip"))
 
 
@@ -214,6 +214,11 @@ class RenderedBatch:
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the table of `to_arrow` to a new parquet file, or replace one; return its path."""
         return saved(self.to_arrow(), path, overwrite=overwrite)
+
+
+def check_can_save() -> None:
+    """Raise an `ImportError` if the package that writes parquet is not installed."""
+    from bytepair._internal.extras import pyarrow  # noqa: F401
 
 
 def saved(table: pa.Table, path: str | os.PathLike[str], *, overwrite: bool) -> Path:

@@ -41,8 +41,9 @@ class TemplateWriter(Writer):
         self._begin = self.frame(template.begin)
         self._offers = template.default_system is not None or bool(template.preamble)
         self._json_results = template.tools is not None and template.tools.json_results
-        thinks = template.reasoning is not None and template.reasoning.always
-        self._adds = self._json_results or thinks
+        self.thinks = template.reasoning is not None
+        always = template.reasoning is not None and template.reasoning.always
+        self._adds = self._json_results or always
         self.roles = {name: _Role(self, name, role) for name, role in template.roles.items()}
         self.prompted = self.roles[template.prompted]
         self.stops = [self._special[name] for name in template.stop if name in self._special]

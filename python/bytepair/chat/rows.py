@@ -1,4 +1,4 @@
-"""Rows in, conversations out: what the fields of a row mean, whatever source it is from.
+"""Reads rows as conversations: what the fields of a row mean, whatever its source.
 
 A row is a mapping, or a list of messages; it comes from a list, a line of jsonl, an Arrow table or
 a parquet file. `read_row` is the only function that reads its fields. Each field is used by the
@@ -8,6 +8,7 @@ A field without a value (null) is absent.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -24,6 +25,9 @@ TrainOn: TypeAlias = Literal["all", "last", "flagged"]
 
 #: The fields of a message that may contain reasoning, as in `transformers`; the first one is used.
 REASONING: Final = ("reasoning_content", "thinking", "reasoning")
+
+#: Reasoning in the content, as models write it: the first tag may stand in their prompt.
+_THOUGHT: Final = re.compile(r"\s*(?:<think>)?(.*?)</think>\n*(.*)", re.DOTALL)
 
 #: The fields of a message that every template takes, or refuses with an error of its own. The last
 #: two connect a result with its call, and are checked.
@@ -58,6 +62,9 @@ class ChatOptions:
             `"train": true` or `"weight": 1`.
         train_fields: which fields of these turns are trained on, of "content", "reasoning" and
             "tool_calls"; None means all. The end of a turn belongs to its last field.
+        reasoning: where the reasoning of the assistant is: in "fields" of its messages; or also in
+            "tags", before `</think>` in the content. Tags that are not read are an error if the
+            template supports reasoning, which would write them as text.
         truncate: what becomes of a conversation of more than `max_tokens` ids: "tokens" cuts it
             there, as nanochat does; "messages" drops whole messages from its end; "turns" drops its
             oldest turns, as few as possible, and keeps what is before the first, such as the
@@ -82,6 +89,7 @@ class ChatOptions:
     ignore_fields: Collection[str] = frozenset()
     train_on: TrainOn = "all"
     train_fields: Collection[MessageField] | None = None
+    reasoning: Literal["fields", "tags"] = "fields"
     truncate: Truncate = "tokens"
     errors: Literal["strict", "replace", "skip"] = "strict"
     require: Collection[Literal["question", "answer"]] = frozenset()
@@ -90,6 +98,7 @@ class ChatOptions:
         if self.rows not in KINDS:
             raise refuse("rows", self.rows, f"one of {', '.join(KINDS)}")
         check_choice("train_on", self.train_on, get_args(TrainOn))
+        check_choice("reasoning", self.reasoning, ("fields", "tags"))
         check_choice("truncate", self.truncate, get_args(Truncate))
         check_choice("errors", self.errors, ("strict", "replace", "skip"))
         names, fields = self.ignore_fields, self.train_fields
@@ -174,10 +183,11 @@ def read_row(
             and len(message) == 2
             and type(message.get("content")) is str
             and type(message.get("role")) is str
+            and ("think>" not in message["content"] or message["role"] != "assistant")
         ):
             has_result = has_result or message["role"] == "tool"
             continue
-        messages[index] = _message(index, message, writer, options.ignore_fields, flags)
+        messages[index] = _message(index, message, writer, options, flags)
         has_more = True
     if has_more:
         _check_results(messages, writer)
@@ -315,11 +325,11 @@ def role_of(index: int, message: Any) -> str:
 
 
 def _message(
-    index: int, message: Any, writer: Writer, ignore: Collection[str], flags: dict[int, bool]
+    index: int, message: Any, writer: Writer, options: ChatOptions, flags: dict[int, bool]
 ) -> dict[str, Any]:
     """A message without absent fields and flags; what it says about training goes to `flags`."""
     role = role_of(index, message)
-    fields = _present(message, ignore)
+    fields = _present(message, options.ignore_fields)
     flag = _flag(index, role, fields, writer)
     if flag is not None:
         flags[index] = flag
@@ -338,7 +348,27 @@ def _message(
         fields["content"] = None  # templates test for it
     elif writer.joins_parts(role) and (text := text_of(fields["content"])) is not None:
         fields["content"] = text
+    if role == "assistant" and writer.thinks and reasoning_of(fields) is None:
+        _read_tags(index, fields, options)
     return fields
+
+
+def _read_tags(index: int, fields: dict[str, Any], options: ChatOptions) -> None:
+    """Move reasoning that stands in tags in the content of a message to a field of its own."""
+    content = fields["content"]
+    text = (content if isinstance(content, str) else text_of(content)) or ""
+    thought = _THOUGHT.fullmatch(text) if options.reasoning == "tags" else None
+    tag = re.search("</?think>", text)
+    if thought:
+        fields[REASONING[0]], fields["content"] = thought[1].strip("\n"), thought[2]
+    elif tag:
+        raise ConversationError(
+            f"the content of message {index} contains {tag[0]!r}, which would be text",
+            option="reasoning",
+            value=options.reasoning,
+            hint='pass reasoning="tags" to read what stands in <think> and </think> as reasoning, '
+            f"or put it into the field {REASONING[0]}",
+        )
 
 
 def _unread(fields: Mapping[str, Any], known: Collection[str], writer: Writer) -> list[str]:

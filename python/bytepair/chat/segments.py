@@ -8,7 +8,7 @@ a special token.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -32,6 +32,11 @@ SurrogateErrors: TypeAlias = Literal["strict", "replace"]
 #: special token.
 Origin: TypeAlias = Literal["untrusted", "control"]
 
+
+#: White space in Unicode.
+_SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
 
 #: Between two texts of a template that joins texts: they are encoded apart. It stands where the
 #: prompt ends, so that the ids of a training text begin with those of its prompt.
@@ -155,7 +160,7 @@ class Segments:
             error = ConversationError(
                 f"{lone.reason}, of {texts[lone.index][:200]!a}",
                 option="errors",
-                hint='repair it, or pass errors="replace"',
+                hint='repair it, or pass errors="replace"' + (' or "skip"' if places else ""),
             )
             if not places:
                 raise error
@@ -173,6 +178,7 @@ class Writer:
         fields: the fields of rows that the template uses.
         message_fields: the fields of messages that it uses, and not every template does.
         takes_any_field: whether it uses all fields of messages.
+        thinks: whether it writes the reasoning of a message.
         writes_ids_of_calls: whether the ids of tool calls are written, so that results may be in
             any order.
     """
@@ -183,6 +189,7 @@ class Writer:
     fields: Collection[str] = ()
     message_fields: Collection[str] = ()
     takes_any_field = False
+    thinks = False
     writes_ids_of_calls = False
 
     def trains_on(self, role: str) -> bool:
@@ -264,3 +271,28 @@ def structural(tokenizer: _core.Tokenizer) -> dict[str, int]:
     return tokenizer.special_tokens | {
         name.decode(): id for name, id in names.items() if not name.decode().isspace()
     }
+
+
+def without_space(
+    items: Sequence[str | int | None], tokens: Iterable[_core.AddedToken]
+) -> list[str | int | None]:
+    """Segments whose texts lack the white space that tokens strip; some are empty then."""
+    tokens = [*tokens]
+    after = {token.id for token in tokens if token.rstrip}
+    before = {token.id for token in tokens if token.lstrip}
+    items = list(_stripped(items, after, str.lstrip))
+    return list(_stripped(reversed(items), before, str.rstrip))[::-1]
+
+
+def _stripped(
+    items: Iterable[str | int | None], ids: Collection[int], strip: Callable[[str, str], str]
+) -> Iterator[str | int | None]:
+    """Segments, with texts stripped that follow one of the ids."""
+    follows = False
+    for item in items:
+        if isinstance(item, str):
+            item = strip(item, _SPACE) if follows else item
+            follows = follows and not item
+        elif item is not None and item != BREAK:
+            follows = item in ids
+        yield item

@@ -1,4 +1,4 @@
-"""A source of conversations in, its rows out, with their places: lists, files, tables.
+"""Reads the rows of a source of conversations, with their places: lists, files, tables.
 
 A table gives every row the same fields, and every struct in it too: what a row does not have is
 null there. Such nulls are removed, so that a row is the same whatever it was read from.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -21,7 +23,7 @@ from bytepair.corpus.files import Input
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.names import files_matching
 from bytepair.corpus.source import Reading
-from bytepair.errors import BytepairWarning, ConversationError, warn
+from bytepair.errors import BytepairWarning, ConversationError, CorpusError, warn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,12 +79,12 @@ def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
         ConversationError: as `read`; also if the source is neither a sequence, a table nor files.
         CorpusError: if a file cannot be read.
     """
-    if _is_dataset(source):
+    if _is_table(source):
         from bytepair._internal.extras import pyarrow as pa
 
-        source = pa.concat_tables(_tables(source))
-    if _is_table(source):
-        return _TableRows(*_rows_of(source, "the table", options))
+        with _as_own_errors("the table"):
+            table = pa.concat_tables(_tables(source)) if _is_dataset(source) else source
+            return _TableRows(*_rows_of(table, "the table", options))
     rows: list[Conversation] = []
     if isinstance(source, str | os.PathLike):
         for place, row in read(source, options):
@@ -134,6 +136,9 @@ def _files(names: Any) -> list[Input]:
             found.append(_local(path))
         elif path.is_dir() and (tables := _arrow_files(path)):
             found += map(_local, tables)
+            with suppress(CorpusError):  # there need be no others
+                others = files_matching(name).files
+                found += [file for file in others if kind_of(file.path) != "text"]
         else:
             found += files_matching(name).files
     return found
@@ -156,12 +161,7 @@ def _read_file(file: Input, options: ChatOptions) -> Iterator[PlacedRow]:
         return _placed(file, _read_tables(_arrow_batches(file), file.name, options))
     match kind_of(file.path):
         case "parquet" if compression_of(file.path) is None:
-            from bytepair._internal.extras import pyarrow_parquet as pq
-
-            columns = pq.read_schema(file.path, filesystem=file.system).names
-            columns = [name for name in columns if name not in options.ignore_fields]
-            table = pq.read_table(file.path, columns=columns, filesystem=file.system)
-            return _placed(file, _read_tables([table], file.name, options))
+            return _placed(file, _read_tables(_parquet(file, options), file.name, options))
         case "jsonl":
             return _read_lines(file)
     raise ConversationError(f"{file.name} is not a .jsonl, .json, .parquet or .arrow file")
@@ -196,41 +196,53 @@ def _read_list(file: Input) -> Iterator[PlacedRow]:
     return _placed(file, iter(rows))
 
 
+def _parquet(file: Input, options: ChatOptions) -> Iterator[Any]:
+    """The table of a parquet file, without the columns that are not read."""
+    from bytepair._internal.extras import pyarrow_parquet as pq
+
+    names = pq.read_schema(file.path, filesystem=file.system).names
+    _check_once(names, file.name)
+    names = [name for name in names if name not in options.ignore_fields]
+    yield pq.read_table(file.path, columns=names, filesystem=file.system)
+
+
 def _arrow_batches(file: Input) -> Iterator[Any]:
     """The record batches of an Arrow file, which has an index, or of a stream, which has none."""
     from bytepair._internal.extras import pyarrow as pa
 
     source = pa.memory_map(file.path)
     try:
-        try:
-            reader = pa.ipc.open_file(source)
-            batches = map(reader.get_batch, range(reader.num_record_batches))
-        except pa.ArrowInvalid:
-            source.seek(0)
-            batches = iter(pa.ipc.open_stream(source))
-        for batch in batches:
-            batch.validate(full=True)  # Arrow trusts the offsets in a file
-            yield batch
-    except (pa.ArrowException, OSError) as error:
-        raise ConversationError(f"{file.name} is not a valid Arrow file: {error}") from error
+        reader = pa.ipc.open_file(source)
+        batches = map(reader.get_batch, range(reader.num_record_batches))
+    except pa.ArrowInvalid:
+        source.seek(0)
+        batches = iter(pa.ipc.open_stream(source))
+    yield from batches
 
 
 # ---------------------------------------------------------------------------- tables
 
 
 def _read_tables(tables: Iterable[Any], place: str, options: ChatOptions) -> Iterator[Conversation]:
-    from bytepair._internal.extras import pyarrow as pa
-
-    try:
+    with _as_own_errors(place):
         for table in tables:
             rows, clean = _rows_of(table, place, options)
             for chunk in getattr(rows, "chunks", [rows]):
                 for start in range(0, len(chunk), _BATCH_ROWS):
                     yield from map(clean, chunk.slice(start, _BATCH_ROWS).to_pylist())
+
+
+@contextmanager
+def _as_own_errors(place: str) -> Iterator[None]:
+    """Raise what Arrow and Python say of damage, and of values such as a date in year 10,000."""
+    from bytepair._internal.extras import pyarrow as pa
+
+    try:
+        yield
     except ConversationError:
         raise
-    except (pa.ArrowException, ValueError, OverflowError) as error:  # such as a date in year 10,000
-        raise ConversationError(f"{place} has a value that is not valid: {error}") from error
+    except (pa.ArrowException, ValueError, OverflowError, OSError) as error:
+        raise ConversationError(f"{place} is not valid: {error}") from error
 
 
 def _rows_of(source: Any, place: str, options: ChatOptions) -> tuple[Any, _Clean]:
@@ -241,9 +253,11 @@ def _rows_of(source: Any, place: str, options: ChatOptions) -> tuple[Any, _Clean
         source = pa.array(source)
     if not isinstance(source, pa.Array | pa.ChunkedArray):
         table = pa.table(source)
+        _check_once(table.column_names, place)
         names = [name for name in table.column_names if name not in options.ignore_fields]
         _check_columns(names, place, options)
         source = table.select(names).to_struct_array()
+    source.validate(full=True)  # Arrow trusts the offsets in a file
     return source, _cleaner(source.type) or _same
 
 
@@ -257,7 +271,13 @@ class _TableRows(Sequence[Any]):
         return len(self._array)
 
     def __getitem__(self, number: Any) -> Any:
-        return self._clean(self._array[number].as_py())
+        with _as_own_errors(f"row {number} of the table"):
+            return self._clean(self._array[number].as_py())
+
+
+def _check_once(names: Sequence[str], place: str) -> None:
+    if twice := next((name for name, count in Counter(names).items() if count > 1), None):
+        raise ConversationError(f"{place} has several columns {twice!r}")
 
 
 def _check_columns(names: Collection[str], place: str, options: ChatOptions) -> None:

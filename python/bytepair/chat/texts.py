@@ -56,8 +56,8 @@ class Disguise:
     The work is linear in the length of the text.
 
     A role, a type of JSON, and a key or a type that the template names (`fixed`) are words of the
-    format; they are disguised only if there is more in them than letters. With `mark`, texts that
-    the template must write get marks.
+    format; they are disguised only if there is more in them than letters. So are all keys without
+    `keys`, for templates that sort them. With `mark`, texts that the template must write get marks.
 
     Attributes:
         free: unused private-use characters.
@@ -71,10 +71,11 @@ class Disguise:
         *,
         everywhere: bool,
         fixed: frozenset[str] = frozenset(),
+        keys: bool = True,
         mark: bool = False,
     ) -> None:
         names = [*special]
-        self._everywhere, self._mark = everywhere, mark
+        self._everywhere, self._keys, self._mark = everywhere, keys, mark
         self._fixed, self._types = fixed, fixed | _TYPES
         marks = {START, STOP, INDEX, END_INDEX}
         to_mask = sorted(marks | {c for name in names for c in name})
@@ -157,7 +158,9 @@ class Disguise:
         }
 
     def _key(self, name: Any) -> Any:
-        is_word = not isinstance(name, str) or (name in self._fixed and _WORD.fullmatch(name))
+        if not isinstance(name, str):
+            return name
+        is_word = (name in self._fixed or not self._keys) and _WORD.fullmatch(name)
         return name if is_word else self.put_on(name)
 
     def _value(self, value: Any, key: object, place: MessageText | None) -> Any:

@@ -146,9 +146,11 @@ def _reason(error: Exception) -> list[str]:
     text, *hints = in_words(error)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"  # without the errno
-    line = " ".join(" ".join([text, *notes]).split())
+    line = " ".join([text, *notes])
     if isinstance(error, BytepairError | OSError | OverflowError | ImportError) and line:
         return [line, *hints]
+    if isinstance(error, UnicodeEncodeError):  # half a character, or bytes of another encoding
+        return [f"{error.object[:40]!r} is not UTF-8"]
     if isinstance(error, MemoryError):
         return [f"not enough memory{line and f': {line}'}"]
     return [

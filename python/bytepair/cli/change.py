@@ -91,22 +91,14 @@ def convert(
     click.echo(f"{tokenizer.vocab_size:,} ids written to {path}")
 
 
-def _special(text: str) -> dict[str, int]:
-    """Parse special tokens from JSON, which may be in a file."""
-    path = Path(text)
-    if not text.lstrip().startswith("{") and path.is_file():
-        text = path.read_text(encoding="utf-8")
+def _special(text: str) -> dict[str, int] | str:
+    """Special tokens in JSON, or the name of a file that lists them."""
+    if not text.lstrip().startswith(("{", "[")):
+        return text
     try:
         tokens = json.loads(text)
-        if isinstance(tokens, dict) and "added_tokens_decoder" in tokens:
-            added = tokens["added_tokens_decoder"]
-            tokens = {entry["content"]: int(id) for id, entry in added.items()}
     except ValueError as error:
         raise BadValue(f"invalid JSON: {error}", param_hint="--special-tokens") from None
-    except (AttributeError, KeyError, TypeError):
-        raise BadValue(
-            "added_tokens_decoder has another form", param_hint="--special-tokens"
-        ) from None
     if not isinstance(tokens, dict) or not all(type(id) is int for id in tokens.values()):
         raise BadValue("expected a JSON object of names and ids", param_hint="--special-tokens")
     return tokens
@@ -181,9 +173,7 @@ def prune(
 )
 @click.argument("tokenizer")
 @click.argument("source", nargs=-1, required=True)
-@click.option(
-    "--extra", type=option.size, required=True, help="The number of tokens to learn at most."
-)
+@click.option("--extra", type=option.size, required=True, help="Learn at most this many tokens.")
 @option.pattern_of_file
 @option.column
 @option.errors
@@ -206,7 +196,7 @@ def extend(
     out: Path,
     overwrite: bool,
 ) -> None:
-    """Learn more tokens from new text; all ids and merges that exist are kept.
+    """Learn more tokens from new text; existing ids and merges stay the same.
 
     TOKENIZER: a folder, a file or a published name such as gpt2. SOURCE: files, folders, globs or
     URLs, as in `bytepair train`. New tokens get the ids after all others, so that the rows of a

@@ -15,6 +15,7 @@ from bytepair.cli.messages import BadValue, Misuse, tell
 from bytepair.cli.paths import COUNTS_FILE
 from bytepair.corpus.column import Errors
 from bytepair.corpus.source import resolve
+from bytepair.errors import visible
 from bytepair.files.outputs import remove_own
 from bytepair.shards.manifest import InputSplit, ShardFormat
 
@@ -131,7 +132,11 @@ def mixture(
         tok, paths.groups_of(source), merges=merges, rounds=rounds,
         reading=bytepair.Reading(**reading), threads=threads,
     )  # fmt: skip
-    click.echo(json.dumps(asdict(result), ensure_ascii=False, indent=2) if as_json else str(result))
+    click.echo(
+        json.dumps(asdict(result), ensure_ascii=False, indent=2)
+        if as_json
+        else visible(str(result))
+    )
 
 
 @option.command(
@@ -202,9 +207,9 @@ sharding = option.together(
     click.option(
         "--split",
         type=click.Choice(get_args(InputSplit)),
-        help="What to read of a data set that says which of its files are for validation; both: "
-        "first shards for validation, of the last file if no data set says it, then those for "
-        "training.  [default: train; all of other sources]",
+        help="What to read of a data set that says which of its files are for validation. both "
+        "writes shards for validation first (of the last file, if the data set does not say), then "
+        "for training.  [default: train; all of other sources]",
     ),
     option.dropout,
     click.option(

@@ -77,13 +77,14 @@ def explore(
     self-contained HTML file for one text is written instead.
 
     TOKENIZERS: the tokenizers to compare: folders, files or published names such as gpt2. Without
-    TOKENIZERS, the folder "tokenizer" is used.
+    TOKENIZERS, the page shows the folder "tokenizer" and, if they are on this machine, GPT-2, GPT-4
+    and GPT-4o.
     """
     if export is None:
         option.refuse("these options need --export", "text", "special", "all_views")
     else:
         option.refuse("--export starts no server", "host", "port")
-    loaded, missing = _opened(tokenizers or ("tokenizer",), patterns)
+    loaded, missing = _opened(tokenizers or _usual(), patterns)
     if export is not None:
         if text is None:
             text = PROMPT if all_views and sys.stdin.isatty() else _input()
@@ -102,6 +103,13 @@ def explore(
     server.serve_forever()
 
 
+def _usual() -> list[str]:
+    """The tokenizers that are shown if none is named."""
+    local = bytepair.list_vocabularies().files
+    known = [name for name in bytepair.explore.PUBLISHED if name in local]
+    return ["tokenizer", *known] if Path("tokenizer").exists() or not known else known
+
+
 def _input() -> str:
     """The text of standard input."""
     try:
@@ -118,7 +126,8 @@ def _opened(
     tokenizers: dict[str, bytepair.Tokenizer] = {}
     missing, left = [], list(patterns)
     for name in names:
-        short = Path(name).resolve().name if Path(name).exists() else name
+        published = bytepair.explore.PUBLISHED.get(name, name)
+        short = Path(name).resolve().name if Path(name).exists() else published
         try:
             tokenizers[name if short in tokenizers else short] = _loaded(name, left)
         except bytepair.errors.NotFetchedError as error:

@@ -15,6 +15,7 @@ import click
 import bytepair
 from bytepair.cli import option, paths
 from bytepair.cli.messages import Failure
+from bytepair.errors import visible
 
 
 @option.command(
@@ -74,7 +75,7 @@ def inspect(
         ),
     }
     for name, value in rows.items():
-        click.echo(f"{name:>11}  {value}")
+        click.echo(f"{name:>11}  {visible(value)}")
 
 
 def _rules(tok: bytepair.Tokenizer, names: list[str]) -> dict[str, str]:
@@ -192,7 +193,7 @@ def compare(
         by=by, special=special, names=(names[0], names[1]), patterns=(pattern, pattern_of_two),
         reading=bytepair.Reading(**reading),
     )  # fmt: skip
-    click.echo(comparison.to_json() if as_json else str(comparison), nl=not as_json)
+    click.echo(comparison.to_json() if as_json else visible(str(comparison)), nl=not as_json)
     sys.exit(0 if comparison else 1)
 
 
@@ -231,9 +232,9 @@ def verify(
     counts that the tokenizer was trained on.
 
     For a tokenizer file, all tables are rebuilt and compared, so that a file from an untrusted
-    source can be used safely. With COUNTS, it is checked that each merge has the highest count at
-    its step. For shards, everything recorded in the manifest is checked. Exit code 0 if all checks
-    pass, 1 if one fails.
+    source can be used safely. With COUNTS, each merge must have the highest count at its step. For
+    shards, everything recorded in the manifest is checked. Exit code 0 if all checks pass, 1 if one
+    fails.
     """
     verdict: object
     if counts is not None:

@@ -68,7 +68,7 @@ class BadValue(ErrorWithHints, click.BadParameter):
 
 def tell(kind: Literal["error", "warning", "hint"], message: str, *hints: str) -> None:
     """Write a message, and a line for each hint that is not empty."""
-    _line(kind, shortened(message))
+    _line(kind, message)
     for hint in filter(None, hints):
         _line("hint", hint)
 
@@ -90,7 +90,11 @@ def _line(kind: str, text: str) -> None:
     word = f"{kind}:"
     if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         word = click.style(word, fg=_COLORS[kind], bold=True)
-    click.echo(f"{word} {text}", err=True)
+    click.echo(f"{word} {_in_one_line(text)}", err=True)
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(shortened(text).split())
 
 
 class ReadingLog(logging.Handler):
@@ -98,7 +102,7 @@ class ReadingLog(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record."""
-        click.echo(record.getMessage(), err=True)
+        click.echo(_in_one_line(record.getMessage()), err=True)
 
 
 def show_log() -> None:

@@ -229,7 +229,7 @@ quiet = click.option(
     is_flag=True,
     expose_value=False,
     callback=_be_quiet,
-    help="Do not say what is read, and show no progress bar.",
+    help="Do not report what is read, and show no progress bar.",
 )
 pattern_of_file = click.option(
     "--pattern", help="The split pattern, if the tokenizer file does not contain one."

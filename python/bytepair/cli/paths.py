@@ -1,4 +1,4 @@
-"""Paths on the command line: sources to read, and outputs, checked before the work begins.
+"""Checks paths on the command line before the work begins: sources to read, and outputs.
 
 A named source is `NAME=PATH`; sources of the same name form one group. Without a name, each file is
 a group named by its file name up to the first dot: `texts/*.txt` gives one group per language if

@@ -62,6 +62,12 @@ TEMPLATES: Final = {
     help="A field of these turns that is trained on; may be repeated.  [default: all]",
 )
 @click.option(
+    "--reasoning",
+    type=click.Choice(["fields", "tags"]),
+    default="fields",
+    help="Where reasoning is: in fields of messages, or also in <think> and </think> in the text.",
+)
+@click.option(
     "--errors",
     type=click.Choice(["strict", "replace", "skip"]),
     default="strict",
@@ -80,12 +86,19 @@ TEMPLATES: Final = {
     help="What to do if a Jinja template drops text or never ends a turn.  [default: error]",
 )
 @click.option(
+    "--strip/--no-strip",
+    default=None,
+    help="Whether special tokens strip the white space beside them, as Phi-3's in transformers do.",
+)
+@click.option(
     "--ignore-field",
     "ignore_fields",
     multiple=True,
     help="A field that is not read; may be repeated.",
 )
-@click.option("--max-tokens", type=option.number, help="The most ids of a conversation.")
+@click.option(
+    "--max-tokens", type=option.number, help="The maximum number of ids of a conversation."
+)
 @click.option(
     "--truncate",
     type=click.Choice(get_args(Truncate)),
@@ -114,6 +127,7 @@ def render(
     out: Path | None,
     template: str | None,
     checks: str | None,
+    strip: bool | None,
     statistics: Path | None,
     show: bool,
     **options: Any,
@@ -127,7 +141,7 @@ def render(
     option.one_of("out", "show")
     option.one_of("pad_to", "pack_to")
     tok = bytepair.load(tokenizer, pattern=pattern)
-    own_or_named = _template(tok, template, checks)
+    own_or_named = _template(tok, template, checks, strip)
     options["train_fields"] = options["train_fields"] or None
     are_pairs = options["rows"] == PAIRS
     if are_pairs:
@@ -137,6 +151,10 @@ def render(
             name: value for name, value in options.items() if name not in (*no_pairs, "rows")
         }
     how = option.taken(ChatOptions, options)
+    if out is not None:
+        from bytepair.chat.rendered import check_can_save
+
+        check_can_save()  # before the work
     render_all: Any = chat.render_preferences if are_pairs else bytepair.Tokenizer.render_batch
     batch = render_all(tok, source, template=own_or_named, options=how, **options)
     if not are_pairs:
@@ -152,17 +170,20 @@ def render(
         sys.stdout.write(f"{line}\n")
 
 
-def _template(tok: bytepair.Tokenizer, name: str | None, checks: str | None) -> Any:
+def _template(
+    tok: bytepair.Tokenizer, name: str | None, checks: str | None, strip: bool | None
+) -> Any:
     """The template with a name, of the tokenizer or of this library, or in a file."""
-    source = None
+    source, chosen = None, checks is not None or strip is not None
     if name is not None and name.endswith(".jinja"):
-        source = Path(name).read_text(encoding="utf-8")
-    elif checks is not None:
+        source = option.read_text(Path(name))
+    elif chosen:
         source = tok.chat_templates.get(name or "default")
     if source is not None:
-        return chat.JinjaTemplate(source, name=name or "default", checks=checks or "error")  # type: ignore[arg-type]
-    if checks is not None:
-        raise click.UsageError("--checks is for Jinja templates; this one has fixed rules")
+        how: Any = {"checks": checks or "error", "strip": strip}
+        return chat.JinjaTemplate(source, name=name or "default", **how)
+    if chosen:
+        raise click.UsageError("--checks and --strip are for Jinja templates; this one is a value")
     if name is not None and name not in tok.chat_templates:
         return TEMPLATES.get(name, name)
     return name

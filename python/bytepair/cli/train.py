@@ -20,8 +20,10 @@ from bytepair.files.outputs import check_output, remove_own
 #: The default vocabulary size for the sample text, which is small.
 SAMPLE_VOCAB_SIZE = 8192
 
-#: What the command shows after training, token by token.
+#: What the command shows after training, token by token, if the tokens are words in it.
 SENTENCE = "Good morrow, how art thou? 1234 times"
+#: The number of words that it shows otherwise.
+WORDS_SHOWN = 8
 
 vocabulary = option.together(
     click.option(
@@ -274,7 +276,7 @@ def train(
     path = tokenizer.save(out, overwrite=overwrite)
     if reading.checkpoint is not None:
         remove_own(Path(reading.checkpoint))
-    click.echo(f"tokens: {tokenizer.show(SENTENCE, color=option.colored())}")
+    click.echo(_words(tokenizer))
     curve = bytepair.evaluate.compression_curve(tokenizer)
     if len(curve) > 1 and curve[0]:
         click.echo(_curve(bytepair.evaluate.sweep(tokenizer)))
@@ -283,6 +285,16 @@ def train(
     size = path.stat().st_size / 1e6
     click.echo(f"{tokenizer.vocab_size:,} ids in {seconds:.2f} s, saved to {path} ({size:.2f} MB)")
     click.echo(f"next: bytepair evaluate {path.parent}, or bytepair explore {path.parent}")
+
+
+def _words(tok: bytepair.Tokenizer) -> str:
+    """A sentence split into tokens; the longest words learned, if it is split into letters."""
+    if 2 * tok.count(SENTENCE) <= len(SENTENCE):
+        return f"a sentence in tokens: {tok.show(SENTENCE, color=option.colored())}"
+    learned = {left + right for left, right in tok.merges()}
+    words = {token.decode(errors="replace").strip() for token in learned}
+    longest = sorted((word for word in words if word.isidentifier()), key=lambda w: (-len(w), w))
+    return f"longest words learned: {' '.join(longest[:WORDS_SHOWN]) or 'none'}"
 
 
 def _untrained(special_tokens: Any, options: bytepair.TrainOptions) -> bytepair.Tokenizer:

@@ -1,4 +1,4 @@
-"""Ids in the forms that other libraries take: columns of Arrow, and rows of equal width."""
+"""Converts ids to the forms of other libraries: columns of Arrow, and rows of equal width."""
 
 from __future__ import annotations
 

@@ -82,16 +82,26 @@ def texts(source: Any) -> Iterable[str]:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """Convert a column to strings or large strings; nulls are kept."""
+    """Convert a column to strings or large strings; nulls are kept.
+
+    Arrow trusts the offsets of a column, which a mapped file may have damaged, so that they are
+    checked before anything else; whether the texts are UTF-8 is not.
+    """
     from bytepair._internal.extras import pyarrow as pa
 
     types, kind = pa.types, array.type
     check_text(kind)
+    texts = array.dictionary if types.is_dictionary(kind) else array
+    try:
+        if not types.is_null(kind):
+            texts.view(str(texts.type).replace("string", "binary")).validate(full=True)
+        if texts is not array:  # of string views, as polars has them, Arrow cannot cast it whole
+            values = texts.cast(pa.large_string())
+            array = pa.DictionaryArray.from_arrays(array.indices, values)
+    except pa.ArrowException as error:
+        raise ArgumentError(f"the column is damaged: {error}") from None
     if types.is_string(kind) or types.is_large_string(kind):
         return array
-    if types.is_dictionary(kind):  # of string views, as polars has them, Arrow cannot cast it whole
-        values = array.dictionary.cast(pa.large_string())
-        array = pa.DictionaryArray.from_arrays(array.indices, values)
     return array.cast(pa.large_string())
 
 
@@ -131,6 +141,8 @@ def check_column(column: str, schema: pa.Schema, place: str) -> None:
     """Raise a `CorpusError` if a table has no such column, or the column is not text."""
     if column not in schema.names:
         raise no_column(place, column, schema.names)
+    if schema.names.count(column) > 1:
+        raise CorpusError(f"{place} has several columns {column!r}")
     try:
         check_text(schema.field(column).type)
     except ArgumentError as error:

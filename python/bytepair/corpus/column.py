@@ -132,12 +132,21 @@ class SkipLog:
         if not self.documents:
             return
         what = "1 document" if self.documents == 1 else f"{self.documents:,} documents"
-        lines = list(map(str, self.first))
-        if more := self.documents - len(lines):
-            lines.append(f"and {more:,} more")
         hints = dict.fromkeys(skip.hint for skip in self.first if skip.hint)
-        text = f"{what} skipped as invalid: {'; '.join(lines)}"
+        text = f"{what} skipped as invalid: {listed(map(str, self.first), self.documents)}"
         warn(SkippedWarning(text, hint=", or ".join(hints)))
+
+
+def listed(first: Iterable[str], count: int) -> str:
+    """The first of so many things, and how many more there are.
+
+    Example:
+        >>> listed(["a", "b"], 5)
+        'a; b; and 3 more'
+    """
+    lines = [*first]
+    more = count - len(lines)
+    return "; ".join([*lines, *([f"and {more:,} more"] if more else [])])
 
 
 def no_column(place: str, column: str, names: Iterable[Any], what: str = "column") -> CorpusError:

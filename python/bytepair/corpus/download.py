@@ -26,12 +26,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, Final
+from urllib.parse import quote
 
 from bytepair._internal.progress import Bar, Callback
 from bytepair._internal.system import naming, sync
 from bytepair.errors import DownloadError, NotAFileError
 from bytepair.files.outputs import check_alone, check_inside, open_own, remove_own, write_whole
-from bytepair.files.safe import is_plain
+from bytepair.files.safe import is_plain, read_file
 
 ENDPOINT: Final = "https://huggingface.co"
 
@@ -184,16 +185,24 @@ def _files_on_hub(dataset: str, pattern: str, endpoint: str) -> Iterator[Remote]
         tree = list(api.list_repo_tree(dataset, repo_type="dataset", recursive=True))
     except Exception as error:  # huggingface_hub has no common base class of errors
         raise DownloadError(f"cannot list the data set {dataset}: {error}") from error
-    for item in sorted(tree, key=lambda item: item.path):
-        size, lfs = getattr(item, "size", None), getattr(item, "lfs", None)
-        if not is_inside(item.path):
+    for path, size, sha256 in sorted(map(_listed, tree)):
+        if not is_inside(path):
             raise DownloadError(
                 f"the data set {dataset} lists a file outside its folder, or with a name that not "
-                f"every system has: {item.path!r}"
+                f"every system has: {path!r}"
             )
-        if size is not None and fnmatch.fnmatch(item.path, pattern):
-            url = f"{endpoint}/datasets/{dataset}/resolve/main/{item.path}"
-            yield Remote(url, item.path, size, None if lfs is None else lfs.sha256)
+        if size >= 0 and fnmatch.fnmatch(path, pattern):
+            url = f"{endpoint}/datasets/{dataset}/resolve/main/{quote(path)}"
+            yield Remote(url, path, size, sha256 or None)
+
+
+def _listed(item: Any) -> tuple[str, int, str]:
+    """The path, the size and the SHA-256 of a file as the Hub lists it; of a folder, -1 and ""."""
+    lfs = getattr(item, "lfs", None)
+    match item.path, getattr(item, "size", -1), "" if lfs is None else lfs.sha256:
+        case str(path), int(size), str(sha256):
+            return path, size, sha256
+    raise DownloadError(f"the Hub lists {item.path!r} with a path, a size or a hash that is none")
 
 
 def is_inside(path: str) -> bool:
@@ -467,8 +476,8 @@ class _Transfer:
         """The size and the ETag or date of the version in the partial file; 0 and "" if unknown."""
         if not self._tag.exists():
             return 0, ""
-        total, _, version = self._tag.read_text(encoding="utf-8", errors="replace").partition(" ")
-        return _number(total) or 0, version
+        tag = re.fullmatch(rb"([0-9]{1,18}) ([ -~]*)", read_file(self._tag, 1000))
+        return (int(tag[1]), tag[2].decode()) if tag else (0, "")
 
     def _check(self) -> None:
         """Check the size and the hash; delete the partial file if they are wrong."""
@@ -544,4 +553,6 @@ def _opened(
             after = error.headers.get("Retry-After") or ""
             raise _RetryError(message, float(_number(after) or 0)) from None
         raise DownloadError(message, hint="check the name and your access") from None
+    except (ValueError, OverflowError) as error:  # a redirect to what is no address
+        raise DownloadError(f"{url}: {error}") from error
     return response, response.headers, response.status

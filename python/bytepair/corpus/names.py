@@ -1,4 +1,4 @@
-"""Names in, files out: paths, folders, globs and URLs, of this machine and of clouds.
+"""Finds the files that paths, folders, globs and URLs name, on this machine and in clouds.
 
 Links are followed, and each real folder is read once, by its shortest path. Hidden files and
 folders, files with an unknown suffix and the card of a data set (a README beside tables) are passed
@@ -149,8 +149,8 @@ def _in_folder(folder: Path) -> tuple[list[Path], list[str]]:
 def _matching(pattern: str) -> tuple[list[Path], list[str]]:
     """The files that match a glob, and the names of what is passed over.
 
-    For a folder that matches, the files are those in it. A name that matches more than `*` is read
-    whatever its suffix.
+    For a folder that matches, the files are those in it. A file whose name matches more than `*` is
+    read whatever its suffix; a pipe or a device is not.
     """
     path = Path(pattern)
     start = Path(path.anchor) if path.anchor else Path()
@@ -163,7 +163,7 @@ def _matching(pattern: str) -> tuple[list[Path], list[str]]:
             inner, others = _in_folder(path)
             files |= set(inner)
             skipped |= {str(path / name) for name in others}
-        elif says_any and not (path.is_file() and is_listed(path)):
+        elif not path.is_file() or (says_any and not is_listed(path)):
             skipped.add(str(path))
         else:
             files.add(path)

@@ -1,4 +1,4 @@
-"""A source of text in, files, texts or Arrow data out: what a source is.
+"""Defines what a source of text is, and resolves it to files, texts or Arrow data.
 
 The type of a source determines how it is read, in every function that takes one; nothing is
 guessed. One string is a name of files, and strings in a list are texts:
@@ -40,8 +40,10 @@ from bytepair.errors import CorpusError
 #: The type of a source of text; see the table above.
 Source: TypeAlias = str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any
 
-#: The number of items of an iterable that are inspected to determine its type.
+#: The number of items of an iterable that are inspected to determine its type; all of them are in
+#: memory at once, so an Arrow column or this many characters are enough.
 PEEKED_ITEMS: Final = 64
+PEEKED_CHARS: Final = 1 << 20
 
 #: What both kinds of data sets of the package `datasets` have.
 _OF_DATASETS: Final = ("select_columns", "with_format", "column_names")
@@ -291,8 +293,12 @@ def _peeked(items: Iterable[Any]) -> tuple[list[Any], Iterable[Any]]:
     """The first items of an iterable, and all of them."""
     if isinstance(items, list | tuple):
         return list(items[:PEEKED_ITEMS]), items
-    stream = iter(items)
-    first = list(itertools.islice(stream, PEEKED_ITEMS))
+    stream, first, size = iter(items), list[Any](), 0
+    for item in stream:
+        first.append(item)
+        size += PEEKED_CHARS if is_arrow(item) else len(item) if isinstance(item, str) else 0
+        if len(first) == PEEKED_ITEMS or size >= PEEKED_CHARS:
+            break
     return first, itertools.chain(first, stream)
 
 

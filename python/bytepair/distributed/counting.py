@@ -1,4 +1,4 @@
-"""This file counts with many processes: the result is that of one process, in the same order.
+"""Counts with many processes; the result and its order are those of one process.
 
 A task counts its files, which are neighbours, and writes the counts as `Counts.save` does. The
 process that finishes last adds up the counts of all tasks in their order. The output names its job,

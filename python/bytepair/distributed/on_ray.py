@@ -1,4 +1,4 @@
-"""This file runs tasks on a Ray cluster, with Ray Data; no other file uses Ray.
+"""Runs tasks on a Ray cluster, with Ray Data; no other file uses Ray.
 
 Ray sends the functions to its workers and restarts the task of a worker that died. The results of
 tasks are in files, as they are without Ray.

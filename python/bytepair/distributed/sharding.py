@@ -1,4 +1,4 @@
-"""This file writes token shards with many processes: byte for byte those of one process.
+"""Writes token shards with many processes; they equal the shards of one process, byte for byte.
 
 The end of a shard depends on all documents before it. So a task encodes its files to plain ids and
 lengths (a part), and one pass that only copies then cuts the parts into shards.

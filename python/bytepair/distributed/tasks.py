@@ -1,4 +1,4 @@
-"""This file divides inputs into tasks: units of work for any process, each with a mark when done.
+"""Divides inputs into tasks: units of work for any process, each with a mark when done.
 
 A task is a run of neighbouring files. It writes a folder of its own, which is complete when it has
 the mark, a file with the checksums of the others. Tasks are independent, so they may run in any

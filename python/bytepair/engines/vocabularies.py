@@ -1,4 +1,4 @@
-"""The vocabulary as engines want it: for grammars, and with the ids that `run.c` assumes.
+"""Converts the vocabulary for engines: for grammars, and with the ids that `run.c` assumes.
 
 Libraries that constrain generation by grammars match the bytes of ordinary tokens against the
 grammar, and allow the stop tokens at the end. Other special tokens are never generated: their names

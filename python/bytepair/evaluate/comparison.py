@@ -1,4 +1,4 @@
-"""Two tokenizers and texts in, whether all ids are equal and the first difference out.
+"""Compares the ids of two tokenizers on texts, up to the first difference.
 
 Other ids are another input for a model, so the tests of a program that serves one should fail at
 any difference: `bytepair compare` has an exit code for this. A `tiktoken.Encoding` and a tokenizer
@@ -101,6 +101,15 @@ class Difference:
     ids: tuple[list[int], list[int]]
 
 
+def _fitted(line: str, parts: Sequence[str], width: int) -> str:
+    """The line with as many of the parts as fit."""
+    for part in parts:
+        if len(line) + len(part) + 3 > width:
+            return f"{line} …"
+        line += f" {part}"
+    return line
+
+
 @dataclass(frozen=True)
 class Comparison:
     """The result of `bytepair.evaluate.compare`; it is true if no text differs.
@@ -124,21 +133,25 @@ class Comparison:
         return self.differing == 0
 
     def __str__(self) -> str:
-        """In words, cut at the width of the terminal."""
+        """In words, each line within the width of the terminal."""
+        width = shutil.get_terminal_size((100, 24)).columns
         texts = f"{self.texts:,} text{'s'[: self.texts != 1]}"
         lines = [f"equal on {texts}, {self.tokens:,} tokens"]
         if self.first is not None:
             one = self.first
+            place = f"the first difference: row {one.row}, byte {one.byte:,} of "
+            room = max(width - len(place), 2)
+            whole = len(one.source) <= room
             lines = [
-                f"{self.differing:,} of {texts} differ ({self.tokens:,} tokens)",
-                f"the first difference: {one.source}, row {one.row}, byte {one.byte:,}",
+                f"{self.differing:,} of {texts} differ{'s'[: self.differing == 1]}, "
+                f"{self.tokens:,} tokens",
+                place + (one.source if whole else f"…{one.source[1 - room :]}"),
             ]
             for name, tokens, ids in zip(self.names, one.tokens, one.ids, strict=True):
-                shown = " ".join(repr(readable(token)) for token in tokens)
-                lines.append(f"  {name}: {shown}  (ids {' '.join(map(str, ids))})")
+                lines.append(_fitted(f"  {name}:", [repr(readable(one)) for one in tokens], width))
+                lines.append(_fitted("    ids", [str(id) for id in ids], width))
             if one.tokens[0][:1] == one.tokens[1][:1]:
-                lines.append('the token has other ids: by "tokens", only the tokens are compared')
-        width = shutil.get_terminal_size((100, 24)).columns
+                lines.append("the token is the same, its ids differ: --by tokens ignores ids")
         return "\n".join(line if len(line) <= width else f"{line[: width - 1]}…" for line in lines)
 
     def to_json(self) -> str:

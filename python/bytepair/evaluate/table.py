@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair._internal.drawing import html_table, readable
-from bytepair.errors import CorpusError
+from bytepair.errors import CorpusError, visible
 from bytepair.evaluate.evaluation import Evaluation, Language
 from bytepair.evaluate.texts import Compression, gini
 from bytepair.evaluate.vocabulary import RENYI_ORDER
@@ -76,7 +76,7 @@ def tables(evaluation: Evaluation) -> list[Table]:
         >>> [table.title for table in tables(bytepair.evaluate.measure(tok, against=[]))]
         ['Compression', 'Languages', 'Use', 'Vocabulary', 'Numbers', 'Sizes']
     """
-    parts = [*_compression(evaluation), _languages(evaluation), _use(evaluation)]
+    parts = [_compression(evaluation), _languages(evaluation), _use(evaluation)]
     parts += [_vocabulary(evaluation), _numbers(evaluation)]
     return [*parts, *([_sizes(evaluation)] if evaluation.sweep else [])]
 
@@ -110,30 +110,14 @@ def summary(evaluation: Evaluation) -> str:
     return f"{evaluation.label(ours)} needs {clause_list}."
 
 
-def _compression(evaluation: Evaluation) -> list[Table]:
-    ours, *rivals = evaluation.tokenizers
-    texts = evaluation.compression
-    if not rivals:
-        head = ["text", "bytes", "tokens", "bytes per token"]
-        rows = [[one.text, f"{one.bytes:,}", *_counted(one, ours)] for one in texts]
-        return [Table("Compression", "", head, rows)]
-    found = []
-    for rival in rivals:
-        head = ["text", "bytes"]
-        for who in (rival, ours):
-            head += [f"{evaluation.label(who)}: tokens", "bytes per token"]
-        rows = [
-            [one.text, f"{one.bytes:,}", *_counted(one, rival), *_counted(one, ours),
-             one.in_words(ours, rival)]
-            for one in texts
-        ]  # fmt: skip
-        title = f"Compression, against {rival}"
-        found.append(Table(title, "", [*head, f"{ours} needs"], rows))
-    return found
-
-
-def _counted(one: Compression, who: str) -> list[str]:
-    return [f"{one.tokens[who]:,}", f"{one.ratio(who):.2f}"]
+def _compression(evaluation: Evaluation) -> Table:
+    who = [*evaluation.tokenizers]
+    rows = [
+        [one.text, f"{one.bytes:,}", *(f"{one.tokens[w]:,} ({one.ratio(w):.2f})" for w in who)]
+        for one in evaluation.compression
+    ]
+    head = ["text", "bytes", *map(evaluation.label, who)]
+    return Table("Compression", "Tokens of each text (and bytes per token).", head, rows)
 
 
 def _languages(evaluation: Evaluation) -> Table:
@@ -346,7 +330,7 @@ def _grid(rows: list[list[str]], widths: list[int] | None, justify: Any) -> Rich
             min_width=least, width=widths[number] if widths else None,
         )  # fmt: skip
     for row in rows:
-        grid.add_row(*map(Text, row))
+        grid.add_row(*(Text(visible(cell)) for cell in row))
     return grid
 
 

@@ -1,4 +1,4 @@
-"""A tokenizer in, what is in its vocabulary and what of it is of use out.
+"""Examines a vocabulary: what is in it, and what of it is useful.
 
 `inspect` looks at the vocabulary alone. `use` encodes a corpus with it and sees which tokens occur,
 and how evenly. `bits_per_byte` makes the losses of models with different vocabularies comparable:

@@ -19,11 +19,12 @@ answers), `page/` (HTML, style and scripts, as they are served), `export` (the p
 server), `wasm/` (the module for browsers, if `make wasm` built it).
 """
 
-from bytepair.explore.answers import Answers, Step, merge_steps
+from bytepair.explore.answers import PUBLISHED, Answers, Step, merge_steps
 from bytepair.explore.export import save, to_html
 from bytepair.explore.server import Server
 
 __all__ = [
+    "PUBLISHED",
     "Answers",
     "Server",
     "Step",

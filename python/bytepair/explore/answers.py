@@ -20,6 +20,9 @@ from bytepair.evaluate import declarations, samples
 from bytepair.evaluate.evaluation import LANGUAGES
 from bytepair.tokenizer import Tokenizer
 
+#: The published vocabularies with which the page opens, and the names under which it shows them.
+PUBLISHED: Final = {"gpt2": "GPT-2", "cl100k_base": "GPT-4 (cl100k_base)", "o200k_base": "GPT-4o"}
+
 TEMPLATES: Final = {one.name: one for one in (chat.NANOCHAT, chat.CHATML, chat.LLAMA3)}
 
 #: The roles of messages under a template in Jinja, which does not say them.

@@ -1,4 +1,4 @@
-"""Some tokenizers in, one page of HTML out that needs no server.
+"""Writes a page about some tokenizers as one HTML file that needs no server.
 
     >>> import bytepair
     >>> tok = bytepair.train(bytepair.sample.paths(), vocab_size=1000)
@@ -14,6 +14,7 @@ the files of `alone/` replace them, and the page contains the compiled module an
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -81,6 +82,7 @@ def to_html(
     folder, needs = ("alone", module()) if all_views else ("offline", None)
     paths = [*(_HERE / "page").iterdir(), *(_HERE / folder).iterdir()]
     files = {path.name: path.read_text(encoding="utf-8") for path in paths}
+    files["index.html"] = re.sub('<p class="promise.*\n', "", files["index.html"])  # its links
     return Answers(tokenizers).view.to_html(files, text, special=special, module=needs)
 
 

@@ -1,4 +1,4 @@
-"""What all file formats share: their names, losses, and `Parts`, the values between two formats.
+"""Defines what all file formats share: names, losses, and `Parts`, the values between two formats.
 
 A reader converts a file to `Parts`, from which the tokenizer is built; so there is one module per
 format instead of one per pair of formats. Values that `bytepair._core` checks when it builds the

@@ -32,22 +32,20 @@ def read(path: Path, options: LoadOptions) -> Parts:
     special = options.special_tokens
     config = path.parent / CONFIG
     if special is None:
-        special = configured(read_file(config)) if config.is_file() else {}
+        special = listed(config) if config.is_file() else {}
     return Parts(tokens, pattern, dict(special), notes=notes)
 
 
-def configured(config: bytes) -> dict[str, int]:
-    """The special tokens that a `tokenizer_config.json` lists, by name.
-
-    Example:
-        >>> configured(b'{"added_tokens_decoder": {"7": {"content": "<|end|>"}}}')
-        {'<|end|>': 7}
-    """
+def listed(path: Path) -> dict[str, int]:
+    """The special tokens that a `tokenizer_config.json` lists, or a file of names and ids."""
     from bytepair.formats.huggingface.added import of_decoder
 
-    value = typed(parse_json(config, CONFIG), dict, CONFIG)
+    name = path.name
+    value = typed(parse_json(read_file(path), name), dict, name)
+    if name != CONFIG and "added_tokens_decoder" not in value:
+        return {token: typed(id, int, f"{name}: {token}") for token, id in value.items()}
     added = value.get("added_tokens_decoder", {})
-    entries = typed(added, dict, f"{CONFIG}: added_tokens_decoder")
+    entries = typed(added, dict, f"{name}: added_tokens_decoder")
     return {token["content"]: token["id"] for _, token in of_decoder(entries, set())}
 
 

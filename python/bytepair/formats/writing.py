@@ -1,4 +1,4 @@
-"""A tokenizer to files of a format, and what the format cannot hold of it.
+"""Writes a tokenizer as files of a format, and lists what the format cannot hold.
 
 One function compares the values of a tokenizer with the table of formats (`registry`); what only
 one engine does differently is a function of that format's module.

@@ -1,4 +1,4 @@
-"""What a tokenizer is, asked of the value of the core: its tokens, its rules, its roles and notes.
+"""Reads what a tokenizer of the core consists of: its tokens, rules, roles and notes.
 
 The modules: `tokens` (by id, the pairs that merge into them, what happens to a text),
 `entries` (the table of roles, flags and templates), `roles`, `post_processor` and `metadata` (their

@@ -1,4 +1,4 @@
-"""The entries of the table (`bytepair.properties.entries`) as a tokenizer has them.
+"""Reads and sets the entries of `bytepair.properties.entries` on a tokenizer.
 
 They come from its notes, or else from the names of its special tokens (`roles`). An entry that a
 file would have anyway, since it has the special tokens, is not lost with the note.

@@ -129,3 +129,30 @@ def changed_notes(
 def nanochat() -> str:
     """The chat template of nanochat, in Jinja."""
     return Path(__file__).with_name("nanochat.jinja").read_text(encoding="utf-8")
+
+
+#: The tags of what is trained on, which `transformers` reads and plain Jinja refuses, as they stand
+#: in a template, and as comments of the same length.
+_TAG: Final = re.compile(r"\{%([-+]?\s*(?:end)?generation\s*[-+]?)%\}")
+_COMMENT: Final = re.compile(r"\{#([-+]?\s*(?:end)?generation\s*[-+]?)#\}")
+
+
+def with_comments(template: str) -> str:
+    """A template that any Jinja can read: its tags of what is trained on are comments.
+
+    Example:
+        >>> with_comments("{%- generation %}a{% endgeneration %}")
+        '{#- generation #}a{# endgeneration #}'
+    """
+    return _TAG.sub(r"{#\1#}", template)
+
+
+def written_templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
+    """All chat templates by name, as files of other libraries have them."""
+    templates = chat_templates(tokenizer)
+    return {name: with_comments(template) for name, template in templates.items()}
+
+
+def with_tags(template: str) -> str:
+    """The template that `with_comments` was given."""
+    return _COMMENT.sub(r"{%\1%}", template)

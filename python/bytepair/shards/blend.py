@@ -1,4 +1,4 @@
-"""This file mixes folders of shards: a batch has rows of each as often as weights say.
+"""Mixes folders of shards: batches contain rows of each folder in proportion to its weight.
 
 Row n is of the folder whose rows, so far, are furthest below its share of n (the first of several,
 as in Megatron's blends). So the order of folders depends on the weights alone; no folder is ever a

@@ -1,4 +1,4 @@
-"""This file renders conversations to batches of inputs and targets, packed on the fly.
+"""Renders conversations to batches of inputs and targets, packed on the fly.
 
 The batches equal those of nanochat's fine-tuning in 2026: every row begins with a conversation and
 is filled with the longest waiting ones that fit. The rest of a row is padding; no id is cropped.

@@ -1,4 +1,4 @@
-"""This file reads the inputs of a job and gives their documents as ids, from any address on.
+"""Reads the inputs of a job and encodes their documents, from any address on.
 
 Plain parquet files of this machine are read and encoded by all threads of the core
 (`encode_tables`); of all others, and of what is damaged, one thread reads and the others encode

@@ -1,4 +1,4 @@
-"""This file collects everything that determines shards: inputs, a tokenizer and options."""
+"""Collects everything that determines shards: inputs, a tokenizer and options."""
 
 from __future__ import annotations
 

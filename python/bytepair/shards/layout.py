@@ -1,4 +1,4 @@
-"""This file has the formats of shards: how ids and the borders of documents lie in files.
+"""Defines the formats of shards: how files store ids and the borders of documents.
 
 Every shard is written as plain ids behind a header of fixed size, so that nothing of it has to stay
 in memory; what else a format needs is made when the shard is closed.

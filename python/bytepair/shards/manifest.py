@@ -1,4 +1,4 @@
-"""This file holds what folders of shards say in JSON: manifests, marks and jobs, checked when read.
+"""Reads and writes manifests, marks and jobs: what folders of shards say in JSON.
 
 A run writes a mark for each finished shard (`.progress/000003.json`), by a rename after its files
 are complete. A mark is the description of the shard, which says at which document the next one

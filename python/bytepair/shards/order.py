@@ -1,4 +1,4 @@
-"""This file orders documents for training and fills rows: the same for any number of ranks.
+"""Orders documents for training and fills rows: the same for any number of ranks.
 
 The order of an epoch depends only on the seed. Units are shuffled: documents, or windows of a
 stream of ids. Neighbouring units form blocks. The blocks of all shards are shuffled and taken in

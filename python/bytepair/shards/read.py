@@ -1,4 +1,4 @@
-"""This file reads shards: documents and batches, mapped from disk, and everything to verify it.
+"""Reads shards: documents and batches, mapped from disk, and everything to verify it.
 
 `Dataset` returns documents, and batches for training; `order` determines the order of batches.
 

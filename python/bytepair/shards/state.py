@@ -1,4 +1,4 @@
-"""This file decides what a folder holds of a job: which shards are there, whole, left over.
+"""Decides what a folder contains of a job: which shards are whole, missing or left over.
 
 A finished run has a manifest, an unfinished one has marks. Since a shard depends only on the
 documents up to its end, the shards of a run are also those of a run with more inputs behind them,

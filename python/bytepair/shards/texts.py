@@ -1,4 +1,4 @@
-"""This file encodes parquet files of text to batches of inputs and targets while a run reads them.
+"""Encodes parquet files of text to batches of inputs and targets while a run reads them.
 
 No token shards are written. The batches equal those of nanochat's loader for the same files and
 tokenizer, with either of its packings. So does the state: the file, the row group and the epoch of

@@ -1,4 +1,4 @@
-"""This module has data sets of torch: rows of shards, blends and texts, for a `DataLoader`.
+"""Data sets of torch: they feed rows of shards, blends and texts to a `DataLoader`.
 
 A row is a pair of inputs and targets, which are the ids that follow the inputs. With `labels` it is
 `{"input_ids", "labels"}` for models of `transformers`: both are the inputs, since these models

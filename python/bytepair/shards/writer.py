@@ -1,4 +1,4 @@
-"""This file writes token shards of a corpus: it is read, encoded and written at the same time.
+"""Writes the token shards of a corpus: reads, encodes and writes at the same time.
 
 The documents of the inputs, in order, are divided into shards: a shard ends before the document
 that would exceed `tokens_per_shard`. So the shards depend only on the inputs and the options, not

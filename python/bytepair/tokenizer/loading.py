@@ -33,7 +33,7 @@ def load(
     format: str | None = None,
     *,
     pattern: str | Sequence[str] | None = None,
-    special_tokens: Mapping[str, int] | None = None,
+    special_tokens: Mapping[str, int] | str | os.PathLike[str] | None = None,
     allow_pickle: bool = False,
     lossy: bool = False,
     revision: str | None = None,
@@ -61,7 +61,8 @@ def load(
             of `docs/formats`.
         pattern: the split pattern, for formats that do not contain one: a name in
             `bytepair.PATTERNS` or a regular expression.
-        special_tokens: the special tokens and their ids, for formats that do not contain them.
+        special_tokens: the special tokens and their ids, for formats that do not contain them; or
+            the path of a `tokenizer_config.json`, or of another JSON file with names and ids.
         allow_pickle: whether to read nanochat's `tokenizer.pkl`; no code in it is executed.
         lossy: whether to ignore features that cannot be reproduced exactly.
         revision: the commit, tag or branch of a repository on the Hub.
@@ -104,6 +105,10 @@ def load(
     if uncovered not in (None, "error", "drop"):
         raise refuse("uncovered", uncovered, '"error" or "drop"')
     regex = None if pattern is None else _core.pattern(pattern)
+    if isinstance(special_tokens, str | os.PathLike):
+        from bytepair.formats.tiktoken import listed
+
+        special_tokens = listed(Path(special_tokens))
     own = _own_file(source, format)
     if own is not None and revision is None:
         tok = _native(own, check=check, memory_map=memory_map)

@@ -1,4 +1,4 @@
-//! The methods of `Tokenizer` that decode: ids in, text or bytes out.
+//! The methods of `Tokenizer` that decode ids to text or bytes.
 //!
 //! Special tokens that are to be skipped are removed before the bytes of the others are joined, so
 //! that the characters around a skipped token come together.

@@ -1,4 +1,4 @@
-//! What a caller passes: pointers and lengths in, references and slices out.
+//! Turns the pointers and lengths that a caller passes into references and slices.
 
 use std::ffi::{CStr, c_char};
 

@@ -1,4 +1,4 @@
-//! Why a call fails: errors of the core and of the arguments in, codes and messages out.
+//! Turns errors of the core and of the arguments into codes and messages.
 
 use bytepair::{CallOption, OptionValue};
 

@@ -1,4 +1,4 @@
-//! Lengths of documents in, rows of a training run out: the one packer.
+//! The one packer: it places documents of given lengths in the rows of a training run.
 //!
 //! A row has a fixed number of ids and starts with a document. Packing needs only lengths, so it is
 //! the same whether the ids lie in shards, in memory or do not exist yet. Best fit has two forms:

@@ -1,4 +1,4 @@
-//! The page as one file that needs no server: the files of the page in, HTML out.
+//! Packs the files of the page into one HTML file that needs no server.
 //!
 //! There are two pages. The light one shows one text: the data of its tokens are in the page. The
 //! whole one has all views, for any text: the module for browsers and the tokenizers are in the page.

@@ -1,4 +1,4 @@
-//! Scripts that import each other in, one script without imports out.
+//! Bundles scripts that import each other into one script without imports.
 //!
 //! Each file becomes a function that runs once, after the files that it imports, and returns what it
 //! exports. Only the forms of imports and exports that the page uses are supported, one per line;

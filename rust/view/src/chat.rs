@@ -1,4 +1,4 @@
-//! A conversation and a template in, ids and a mask out.
+//! Renders a conversation by a template to ids and a mask.
 //!
 //! It renders the plain templates of `bytepair.chat`, those without tools, as the Python package
 //! does; a test compares both. A browser has no Python.

@@ -1,4 +1,4 @@
-//! What the page of `bytepair explore` shows: questions about some tokenizers in, answers out.
+//! Answers the questions of the page of `bytepair explore` about its tokenizers.
 //!
 //! A [`View`] holds up to [`MAX_TOKENIZERS`] tokenizers. [`View::ask`] takes a question as JSON,
 //! with a body of bytes (a text, a word, a file), and answers with JSON or, where a text may have a

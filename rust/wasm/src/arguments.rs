@@ -1,5 +1,5 @@
-//! Arguments: a value of JavaScript in, what the core takes out, or a `TypeError` or `RangeError` that
-//! names the argument.
+//! Converts values of JavaScript to arguments of the core, or throws a `TypeError` or `RangeError`
+//! that names the argument.
 
 use js_sys::{Array, ArrayBuffer, JsString, RangeError, TypeError, Uint8Array, Uint32Array};
 use wasm_bindgen::prelude::*;

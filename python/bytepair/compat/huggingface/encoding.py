@@ -1,4 +1,4 @@
-"""Texts in, encodings out, as `tokenizers.Encoding` has them: ids, and what else one may ask for.
+"""Encodes texts to objects like `tokenizers.Encoding`: ids, and everything else they offer.
 
 The ids are there from the beginning, and with them all that follows from their number: masks and
 types. The rest (words, places in the text, what was cut off) is seldom asked for. It comes from

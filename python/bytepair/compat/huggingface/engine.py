@@ -1,4 +1,4 @@
-"""A `tokenizers.Tokenizer` in; out comes what gives its ids with bytepair, or the reason why not.
+"""Finds a tokenizer of bytepair with the ids of a `tokenizers.Tokenizer`, or the reason why not.
 
 The values here do not change. A tokenizer that changes gets another engine. What the post-processor
 adds is the same for each text, so an engine has it as a *frame*; what depends on the text, such as

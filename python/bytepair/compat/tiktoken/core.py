@@ -1,4 +1,4 @@
-"""What tiktoken has in `tiktoken.core`; as a stand-in this file is imported under that name too."""
+"""Stands in for `tiktoken.core`: the names that tiktoken has there."""
 
 from bytepair.compat.tiktoken.encoding import Encoding
 

@@ -1,4 +1,4 @@
-"""What tiktoken has in `tiktoken.registry`; as a stand-in this file has that name too."""
+"""Stands in for `tiktoken.registry`: the names that tiktoken has there."""
 
 from bytepair.compat.tiktoken.encoding import (
     ENCODING_CONSTRUCTORS,

@@ -63,6 +63,7 @@ function templates(wanted) {
   const { templates: names = [], own = [] } = chosen() ?? {};
   const label = (name) => (own.includes(name) ? `${name} (its own)` : name);
   at("template").replaceChildren(...names.map((name) => new Option(label(name), name)));
+  at("template").closest("label").hidden = !names.length;
   if (names.includes(before)) at("template").value = before;
 }
 

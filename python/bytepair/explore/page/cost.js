@@ -75,6 +75,8 @@ export function restore(found) {
 export async function open(visible, counts) {
   const now = ++request;
   for (const label of at("prices").children) label.hidden = !visible.includes(Number(label.dataset.t));
+  if (!visible.length) return (at("cost-said").textContent = "Add a tokenizer above to see what it costs.");
+  if (!current.tables.length) at("cost-said").textContent = "Counting the tokens of sixty languages …";
   try {
     const tables = await Promise.all(visible.map((index) => api.languages(index)));
     if (now !== request) return;
@@ -93,10 +95,11 @@ function draw() {
   if (!tables.length) return;
   const head = make("tr");
   head.append(column("Text"), ...visible.map((index) => column(names[index])));
-  const body = [row("Your text", visible.map((index, n) => cell(index, counts[n])))];
+  const body = [row("Your text", visible.map((index, n) => cell(index, counts[n], Math.max(...counts))))];
   const english = tables.map((table) => table.find((one) => one.code === "en").tokens);
+  const most = Math.max(...tables.flat().map((one) => one.tokens));
   for (const line of ordered(tables)) {
-    const cells = visible.map((index, n) => cell(index, tables[n][line].tokens, english[n]));
+    const cells = visible.map((index, n) => cell(index, tables[n][line].tokens, most, english[n]));
     body.push(row(tables[0][line].name, cells));
   }
   at("costs").tHead.replaceChildren(head);
@@ -128,11 +131,15 @@ function row(name, cells) {
   return found;
 }
 
-function cell(index, tokens, english) {
+/** A number of tokens, beside English and in dollars, over a bar that is full for `most` tokens. */
+function cell(index, tokens, most, english) {
   const found = make("td");
+  const bar = make("i", "length");
+  bar.style.width = `${(100 * tokens) / Math.max(1, most)}%`;
   found.append(make("b", "", number.format(tokens)), " ");
   if (english) found.append(make("small", "faint", `${(tokens / english).toFixed(2)} × English`), " ");
   const money = priced(index, tokens * times());
   if (money) found.append(make("span", "money", money));
+  found.append(bar);
   return found;
 }

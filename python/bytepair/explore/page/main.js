@@ -174,7 +174,7 @@ function choices() {
     field.put(text);
   });
   field.start(changed, () => view === "text" || view === "cost" || open("text"), tokenizers);
-  ids.start(field.put, () => [...shown][0] ?? 0, notice);
+  ids.start(field.put);
   at("display").addEventListener("change", () => (draw(), save()));
   at("special").addEventListener("change", split);
   for (const id of ["mono", "marks"]) at(id).addEventListener("change", () => (arrange(), save()));
@@ -195,7 +195,7 @@ function state() {
     marks: at("marks").checked,
     spaces: at("spaces").checked,
     word: at("word").value,
-    of: ["merges-of", "chat-of", "search-in"].map((id) => names[at(id).value]),
+    of: tokenizers.SELECTS.map((id) => names[at(id).value]),
     chat: chat.state(),
     query: at("query").value,
     kind: at("kind").value,
@@ -272,7 +272,7 @@ function restore(found) {
   at("marks").checked = found.marks === true;
   at("spaces").checked = found.spaces === true;
   at("query").value = typeof found.query === "string" ? found.query : "";
-  for (const [n, id] of ["merges-of", "chat-of", "search-in"].entries()) {
+  for (const [n, id] of tokenizers.SELECTS.entries()) {
     const index = names.indexOf(found.of?.[n]);
     if (index >= 0) at(id).value = index;
   }
@@ -298,7 +298,12 @@ tokenizers.start({
     learned.show(t, { watch: true });
   },
 });
-await meet();
+try {
+  await meet();
+} catch (error) {
+  notice(`This page cannot start: ${error.message}`);
+  throw error;
+}
 choices();
 merges.start(save);
 learned.start();

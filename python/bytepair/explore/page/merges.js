@@ -40,7 +40,9 @@ export async function load({ text, t } = {}) {
   const now = ++request;
   changed();
   const bytes = encoder.encode(taken);
-  if (!at("merges-of").value) return;
+  list.hidden = !taken;
+  if (!taken) return (at("step-said").textContent = "Type a word, or choose a token of a text.");
+  if (!at("merges-of").value) return (at("step-said").textContent = "Add a tokenizer above.");
   try {
     const found = await api.steps(at("merges-of").value, bytes);
     if (now !== request) return;

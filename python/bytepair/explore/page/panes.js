@@ -53,6 +53,7 @@ export class Pane {
       elements.push(element);
     }
     this.body.replaceChildren(...elements);
+    if (!elements.length) this.body.append(make("p", "faint", "Type or paste a text above: its tokens appear here."));
     if (elements.length) this.#fill(elements[0]); // the first is there before anyone looks
     for (const element of elements) this.observer.observe(element);
   }

@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { characters, draw, fill, fromHex, isSpecial, name, toHex } from "./bytes.js";
 import { make } from "./panes.js";
 
+const NARROW = "(max-width: 60rem)"; // as in views.css: the panel is as wide as the page
 const number = new Intl.NumberFormat("en");
 const tip = document.getElementById("tip");
 const inspector = document.getElementById("inspector");
@@ -133,15 +134,15 @@ export async function inspect(t, id, { name: of, around, merges, beside, focus =
   if (focus) document.getElementById("close").focus({ preventScroll: true });
 }
 
-/** Open the panel. Where it lies over the page, what it is about is brought above it. */
+/** Open the panel over the page, on the side where it does not cover what it is about. */
 function open(beside) {
   inspector.hidden = false;
-  const over = getComputedStyle(inspector).position === "fixed";
-  document.body.style.paddingBottom = over ? `${inspector.offsetHeight}px` : "";
-  if (!over || !beside?.isConnected) return;
+  inspector.dataset.away = false;
+  document.body.style.paddingBottom = matchMedia(NARROW).matches ? `${inspector.offsetHeight}px` : "";
+  if (!beside?.isConnected) return;
   const box = beside.getBoundingClientRect();
-  const room = inspector.getBoundingClientRect().top;
-  if (box.bottom > room - 8 || box.top < 8) scrollBy(0, box.top - (room - box.height) / 2);
+  const panel = inspector.getBoundingClientRect();
+  inspector.dataset.away = box.right > panel.left && box.left < panel.right && box.bottom > panel.top && box.top < panel.bottom;
 }
 
 export function close() {

@@ -6,6 +6,7 @@ import { fetched, fetches, shelf } from "./ask.js";
 import { make } from "./panes.js";
 
 export const MOST_PANES = 6;
+export const SELECTS = ["merges-of", "chat-of", "search-in", "ids-of"]; // each chooses a tokenizer
 const TOKENIZER_FILE = /(^tokenizer.*\.json|\.tiktoken|\.bytepair|\.tokenizer)$/i;
 const at = (id) => document.getElementById(id);
 
@@ -53,7 +54,7 @@ export function take(about) {
   for (const one of about.tokenizers) [names[one.t], sizes[one.t]] = [one.name, one.size];
   for (const t of shown) if (!(t in names)) shown.delete(t);
   if (!shown.size) about.tokenizers.slice(0, MOST_PANES).forEach((one) => shown.add(one.t));
-  for (const id of ["merges-of", "chat-of", "search-in"]) choices(at(id));
+  for (const id of SELECTS) choices(at(id));
   if (at("pattern").options.length < 2) at("pattern").append(...about.patterns.map((name) => new Option(name, name)));
   draw();
 }
@@ -66,8 +67,9 @@ function choices(select) {
   select.closest("label").hidden = Object.keys(names).length < 2;
 }
 
-/** The names as switches, each with a button that removes the tokenizer. */
+/** The names as switches, each with a button that removes the tokenizer; the shelf offers the others. */
 export function draw() {
+  for (const button of at("shelf").children) button.hidden = names.includes(button.textContent);
   const several = Object.keys(names).length > 1;
   at("names").replaceChildren();
   names.forEach((name, t) => {
@@ -129,7 +131,6 @@ function train() {
 async function came(t, notice) {
   if (shown.size >= MOST_PANES) shown.delete([...shown].at(-1));
   shown.add(t);
-  toggle(false);
   await calls.came(notice);
 }
 

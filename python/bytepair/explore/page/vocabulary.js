@@ -26,7 +26,8 @@ export async function search() {
   const found = await asking(question, 0);
   if (!found) return;
   shown = { question, count: found.count };
-  at("found").textContent = `${number.format(found.count)} of ${number.format(found.all)} tokens`;
+  const none = `None of ${number.format(found.all)} tokens matches. Search for a shorter text, or by its bytes.`;
+  at("found").textContent = found.count ? `${number.format(found.count)} of ${number.format(found.all)} tokens` : none;
   at("results").replaceChildren();
   append(found.tokens);
 }

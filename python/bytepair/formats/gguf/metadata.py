@@ -84,14 +84,14 @@ def _flags(values: Mapping[str, Any]) -> dict[str, bool]:
 def _templates(values: Mapping[str, Any]) -> tuple[str | None, dict[str, str]]:
     """The default chat template, and the others by name."""
     others = {
-        key.removeprefix(f"{_TEMPLATE}."): typed(value, str, key)
+        key.removeprefix(f"{_TEMPLATE}."): roles.with_tags(typed(value, str, key))
         for key, value in values.items()
         if key.startswith(f"{_TEMPLATE}.")
     }
     template = values.get(_TEMPLATE)
     if template is None:
         return ("" if others else None), others
-    return typed(template, str, _TEMPLATE), others
+    return roles.with_tags(typed(template, str, _TEMPLATE)), others
 
 
 # ---------------------------------------------------------------------------- writing
@@ -108,12 +108,11 @@ def keys(tokenizer: _core.Tokenizer) -> dict[str, Value]:
     values |= _flag_keys(tokenizer)
     if metadata.of(tokenizer).stops:
         values[_STOPS] = metadata.stops(tokenizer)
-    template = roles.chat_template(tokenizer)
+    templates = roles.written_templates(tokenizer)
+    template = templates.pop(roles.DEFAULT, "")
     if template or tokenizer.notes.get(roles.TEMPLATE) == "":
-        values[_TEMPLATE] = template or ""
-    others = {
-        name: text for name, text in templates_of(tokenizer.notes).items() if _NAME.fullmatch(name)
-    }
+        values[_TEMPLATE] = template
+    others = {name: text for name, text in templates.items() if _NAME.fullmatch(name)}
     values |= {f"{_TEMPLATE}.{name}": text for name, text in others.items()}
     return values | ({_TEMPLATES: list(others)} if others else {})
 

@@ -24,7 +24,7 @@ from bytepair.files.outputs import write_files
 from bytepair.files.safe import read_file
 from bytepair.formats.huggingface import added, companions
 from bytepair.formats.parts import LoadOptions, Parts
-from bytepair.properties import post_processor
+from bytepair.properties import post_processor, roles
 from bytepair.properties.entries import CONFIG, GENERATION, Metadata
 from bytepair.properties.tokens import flags, form
 
@@ -167,6 +167,10 @@ def of_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokeni
         stops = (folder / GENERATION).is_file()
         kind = transformers.GenerationConfig
         fast.generation_config = kind.from_pretrained(folder) if stops else kind()
+    templates = roles.chat_templates(tokenizer)  # with the tags that it reads
+    fast.chat_template = (
+        templates if templates.keys() - {roles.DEFAULT} else roles.chat_template(tokenizer)
+    )
     fast.name_or_path = tokenizer.notes.get("name", "")
     fast.init_kwargs["name_or_path"] = fast.name_or_path
     return fast

@@ -121,7 +121,7 @@ def role_tokens(config: Mapping[str, Any], file: str, special: Mapping[str, int]
 
 def _with_templates(stated: Metadata, by_name: Mapping[str, str] | None) -> Metadata:
     """The metadata with these chat templates; None where nothing is said of them."""
-    others = dict(by_name or {})
+    others = {name: roles.with_tags(text) for name, text in (by_name or {}).items()}
     default = others.pop(roles.DEFAULT, "")
     return stated._replace(template=None if by_name is None else default, templates=others)
 
@@ -209,7 +209,7 @@ def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     with_role = set(_role_fields(tokenizer).values())
     template: dict[str, Any] = {}
     if not _fit_files(tokenizer):
-        pairs = roles.chat_templates(tokenizer).items()  # as older versions wrote them
+        pairs = roles.written_templates(tokenizer).items()  # as older versions wrote them
         template = {"chat_template": [{"name": name, "template": text} for name, text in pairs]}
     elif tokenizer.notes.get(roles.TEMPLATE) == "":
         template = {"chat_template": None}
@@ -245,7 +245,7 @@ def _fit_files(tokenizer: _core.Tokenizer) -> bool:
 
 def _templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
     """The files of the chat templates, by their paths in the folder."""
-    templates = roles.chat_templates(tokenizer) if _fit_files(tokenizer) else {}
+    templates = roles.written_templates(tokenizer) if _fit_files(tokenizer) else {}
     return {
         TEMPLATE if name == roles.DEFAULT else f"{TEMPLATES}/{name}.jinja": template
         for name, template in templates.items()

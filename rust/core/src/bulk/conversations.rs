@@ -1,4 +1,4 @@
-//! Conversations in, ids and a loss mask out.
+//! Encodes conversations to ids and a loss mask.
 //!
 //! A conversation arrives as ordered segments: texts, and ids placed by a template. Texts are
 //! encoded as ordinary text, so that nothing in them becomes a special token. Each segment has a

@@ -1,4 +1,4 @@
-//! Files in, blocks of their decompressed bytes out, in order. A thread works on one block at a
+//! Reads files as blocks of their decompressed bytes, in order. A thread works on one block at a
 //! time.
 //!
 //! A block of lines ends at the end of a line. A block of a text file ends where the text may be

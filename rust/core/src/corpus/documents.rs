@@ -1,4 +1,5 @@
-//! Blocks in, documents out: concatenated valid UTF-8, with the end and the row of each document.
+//! Divides blocks into documents: concatenated valid UTF-8, with the end and the row of each
+//! document.
 
 #[cfg(feature = "parquet")]
 use std::path::Path;

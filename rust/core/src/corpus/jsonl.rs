@@ -1,4 +1,4 @@
-//! A line of JSON in, the text of one of its fields out.
+//! Extracts the text of one field from a line of JSON.
 //!
 //! The line must be one JSON object; all of it is checked, but only the text is decoded. `NaN`,
 //! `Infinity` and `-Infinity` are accepted as values, since Python writes them. Nested values are

@@ -1,4 +1,4 @@
-//! A file in, its decompressed bytes out.
+//! Decompresses a file while it is read.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};

@@ -1,4 +1,4 @@
-//! Columns of parquet files in, counts of their pretokens out: the threads that count also read.
+//! Counts the pretokens in columns of parquet files: the threads that count also read.
 //!
 //! Each thread takes the next range of rows and counts its texts as it reads them. With a limit in
 //! characters, and if the counter must stay whole after an error, a thread first reads the texts of

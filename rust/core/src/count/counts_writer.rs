@@ -1,4 +1,4 @@
-//! Rows in, [`Counts`] out, which stay in files if they exceed the memory limit.
+//! Collects rows into [`Counts`], which stay in files if they exceed the memory limit.
 //!
 //! Each file is unlinked once it is mapped, so none is left over.
 

@@ -1,4 +1,4 @@
-//! Pretokens with counts in, [`Counts`] with distinct pretokens in order of first occurrence out.
+//! Merges counted pretokens into [`Counts`]: distinct, in order of first occurrence.
 //!
 //! [`push`](DistinctRows::push) is for the rows of a file, which must be distinct: a row that
 //! breaks a rule fails at once, so a file that repeats its rows fails at the first repetition,

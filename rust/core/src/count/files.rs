@@ -1,4 +1,4 @@
-//! Files of texts in, counts out: the threads that count also read.
+//! Counts the pretokens in files of text: the threads that count also read.
 //!
 //! A shared reader gives each thread the next block of the files. The thread finds the documents in
 //! it and counts them, so one large file, many small ones and compressed ones all keep all threads

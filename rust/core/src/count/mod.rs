@@ -1,4 +1,4 @@
-//! Pretokens in, distinct pretokens with their counts out.
+//! Counts the distinct pretokens of a corpus.
 //!
 //! A [`Counter`] splits texts and counts their pretokens; [`Counter::finish`] gives the [`Counts`]
 //! for training. Only the distinct pretokens are held in memory, never the text. Counts have 64

@@ -1,4 +1,4 @@
-//! Skipped documents in, their number and the first of them out.
+//! Records how many documents were skipped, and the first of them.
 //!
 //! A file may have millions of invalid documents, so only the first are kept. These are the first
 //! in the order of the corpus, and so the same for any number of threads.

@@ -19,6 +19,9 @@ use crate::memory;
 use crate::parallel::{self, interrupt};
 use crate::pretokenize::{PretokenEnds, Splitter};
 
+/// Rows are freed in blocks of this many: at 64 MB, an allocator returns a block to the system.
+const BLOCK_ROWS: usize = 1 << 21;
+
 /// The counts of one thread.
 #[derive(Debug, Default)]
 pub(super) struct CountTable {
@@ -188,15 +191,16 @@ pub(super) fn merge(mut tables: Vec<CountTable>) -> Result<Counts> {
         }));
         tables[1..].rotate_right(1);
     }
-    in_order(&tables)
+    let (short, long) = tables.into_iter().map(|table| (table.short, table.long)).unzip();
+    in_order(short, long)
 }
 
 /// The rows of tables without common pretokens, in order of first occurrence.
-fn in_order(tables: &[CountTable]) -> Result<Counts> {
-    let rows = tables.iter().map(|table| table.short.rows.len()).max().unwrap_or(0);
+fn in_order(tables: Vec<ShortRows>, long: Vec<LongRows>) -> Result<Counts> {
+    let rows = tables.iter().map(|table| table.rows.len()).max().unwrap_or(0);
     let mut counts = Counts::with_room_for_about(rows * 8, rows);
-    let mut short = FirstSeenOrder::new(tables.iter().map(|table| table.short.iter()));
-    let mut long = FirstSeenOrder::new(tables.iter().map(|table| table.long.iter()));
+    let mut short = FirstSeenOrder::new(tables.into_iter().map(ShortRows::into_rows));
+    let mut long = FirstSeenOrder::new(long.iter().map(LongRows::iter));
     let mut next = (short.next(), long.next());
     let mut buffer = Vec::new();
     loop {
@@ -297,9 +301,17 @@ impl ShortRows {
         }
     }
 
-    /// The rows whose counts were not moved to another table.
-    fn iter(&self) -> impl Iterator<Item = (Key, Seen)> {
-        self.rows.iter().copied().filter(|(_, seen)| seen.count > 0)
+    /// The rows whose counts were not moved to another table. The memory of the rows before is
+    /// freed block by block, so that [`Counts`] grow while the table shrinks.
+    fn into_rows(self) -> impl Iterator<Item = (Key, Seen)> {
+        let Self { mut rows, index } = self;
+        drop(index);
+        let mut blocks = Vec::new();
+        while !rows.is_empty() {
+            blocks.push(rows.split_off((rows.len() - 1) / BLOCK_ROWS * BLOCK_ROWS));
+            rows.shrink_to_fit();
+        }
+        blocks.into_iter().rev().flatten().filter(|(_, seen)| seen.count > 0)
     }
 
     /// Move the count of each key in both tables to the one that saw it first.

@@ -1,4 +1,4 @@
-//! The order of a corpus in, turns for the threads that count it out.
+//! Lets the threads that count take turns, in the order of the corpus.
 //!
 //! Threads read parts of a corpus in any order, but some decisions depend on all earlier parts. A
 //! thread waits until it is the turn of its part, decides, and passes the turn on.

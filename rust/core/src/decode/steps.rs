@@ -1,4 +1,4 @@
-//! The names of tokens in, text out, by the steps of a decoder.
+//! Decodes the names of tokens to text, by the steps of a decoder.
 //!
 //! Most tokenizers need no steps: their tokens are bytes, one after the other. Source: the decoders of
 //! Hugging Face `tokenizers` 0.23.

@@ -1,4 +1,4 @@
-//! A text that is normalized in, its ids with their spans in the original text out.
+//! Encodes a text that is normalized, with the span of each id in the original text.
 //!
 //! The [`Preparation`](super::prepare::Preparation) aligns each byte that is merged with the text. The
 //! span of an id is that of its bytes; an id without bytes has the span of the last byte of its

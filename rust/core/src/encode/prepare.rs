@@ -1,4 +1,5 @@
-//! Any normalizer and pre-tokenizer: a part of a text in, its pretokens out, with their spans.
+//! Prepares a part of a text with any normalizer and pre-tokenizer: its pretokens, with their
+//! spans.
 //!
 //! This is the general way from text to pretokens, which changes text step by step. Most tokenizers
 //! need it only for offsets in a normalized text: a [`Splitter`](crate::pretokenize::Splitter) on the

@@ -1,4 +1,4 @@
-//! What is wrong in, and what to do about it out: a reason is text with ways out.
+//! A reason says what is wrong and what to do about it.
 //!
 //! A way out may name an option of the call that failed. Each language has its own words for it:
 //! `OnError::Skip` in Rust, `errors="skip"` in Python, `--errors skip` on the command line.

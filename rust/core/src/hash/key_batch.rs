@@ -1,4 +1,4 @@
-//! Where pretokens end in, their keys out, many at a time.
+//! Computes the keys of many pretokens at a time.
 //!
 //! Pretokens are contiguous, and so are the bytes of their keys, with zeros between them. The
 //! expand instruction of AVX-512 inserts these zeros, which makes four keys at once.

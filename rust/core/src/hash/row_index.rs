@@ -1,4 +1,4 @@
-//! Hash in, row number out.
+//! Finds the number of a row by its hash.
 //!
 //! The rows themselves are stored elsewhere, in order of insertion. Frequent pretokens come early,
 //! so their rows are close together, and each is at the first position of its hash. An index takes

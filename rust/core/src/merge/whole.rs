@@ -1,4 +1,4 @@
-//! The bytes of one pretoken in, ids out; chooses the algorithm by the length of the pretoken.
+//! Merges the bytes of one pretoken, by the algorithm for its length.
 
 use crate::machine::lanes::{self, LaneWork, Lanes};
 use crate::merge::blocks::{self, BlockMerge};

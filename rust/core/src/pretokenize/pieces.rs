@@ -1,4 +1,4 @@
-//! Any pre-tokenizer and a text in, its pieces out, with their spans in the original text.
+//! Splits a text by any pre-tokenizer into pieces, with their spans in the original text.
 //!
 //! A [`Splitter`](super::Splitter) is the fast way for pre-tokenizers that a
 //! [`Pattern`](super::Pattern) can say: they keep all text. The steps here may also drop, join and add

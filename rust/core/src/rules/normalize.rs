@@ -1,4 +1,4 @@
-//! A normalizer and a text in, the changed text with its spans out: every step, one by one.
+//! Normalizes a text, step by step, with the spans of the original text.
 //!
 //! [`unicode`](super::unicode) is the fast way for the usual normalizers, which need no spans. Source:
 //! the normalizers of Hugging Face `tokenizers` 0.23.

@@ -1,4 +1,4 @@
-//! The spaces of SentencePiece: a text in, the text with the spaces that the tokens expect out.
+//! Puts the spaces into a text that the tokens of SentencePiece expect.
 //!
 //! A SentencePiece vocabulary writes U+2581 for a space, and its tokenizers turn each space of a
 //! text into that character. Here it is the other way round, with the same ids: the tokens contain

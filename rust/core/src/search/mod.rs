@@ -1,4 +1,4 @@
-//! Regular expressions with limits: an expression and a text in, matches out.
+//! Searches texts with regular expressions, within limits.
 //!
 //! An expression may come from a stranger's file, so the backtracking of one search, the size of the
 //! automata, and the time of all searches in a text ([`Budget`]) are limited.

@@ -1,5 +1,4 @@
-//! UTF-8 in, numbers of characters out, without decoding: the first bytes of characters are
-//! counted.
+//! Counts the characters of UTF-8 without decoding: it counts their first bytes.
 
 /// The largest number of bytes for which a sum of one byte cannot overflow. Such a sum is
 /// vectorized.

@@ -1,4 +1,4 @@
-//! Text in units of one, two or four bytes in, UTF-8 out.
+//! Transcodes text from units of one, two or four bytes to UTF-8.
 //!
 //! Sixteen units are converted together. ASCII is narrowed. Other characters below U+10000 become
 //! words of four bytes that begin with their UTF-8, and the used bytes are then packed: by a

@@ -1,4 +1,4 @@
-//! A parquet file in, its documents out, in order, with the row of each.
+//! Reads the documents of a parquet file in order, with the row of each.
 //!
 //! An invalid document, a page that is too large, or the rest of a damaged row group is an error,
 //! or is skipped and recorded with its rows and the reason.

@@ -110,7 +110,7 @@ impl Default for Cache {
 impl SharedCache {
     /// A cache whose largest table has 2 to the power of `max_bits` lines, and an overflow of
     /// `max_overflow` words.
-    fn new(max_bits: u32, max_overflow: usize) -> Self {
+    pub(crate) fn new(max_bits: u32, max_overflow: usize) -> Self {
         let bits = FIRST_BITS.min(max_bits);
         let first = CacheTable::new(bits, MIN_OVERFLOW_WORDS);
         let table = Arc::new(first.expect(FIRST_TABLES_ARE_SMALL));

@@ -1,4 +1,4 @@
-//! Splits by classes of characters and the pattern after them in, one pattern that does the same out.
+//! Joins splits by classes of characters and the pattern after them into one equivalent pattern.
 //!
 //! Several steps may follow each other, each splitting what the one before left. In the usual case
 //! one regular expression does the same, and is several times as fast: where a pattern follows

@@ -1,4 +1,4 @@
-//! The bytes of a `tokenizer.json` in, its fields out.
+//! Reads the bytes of a `tokenizer.json` into its fields.
 //!
 //! The two tables of the model stay text, since they are most of the file; the other fields become
 //! values. Here it is decided whether the file is a tokenizer of type BPE at all.

@@ -1,4 +1,4 @@
-//! The fields of a `tokenizer.json` in, what they say out: settings as values, names as ids.
+//! Reads the fields of a `tokenizer.json` as values of the core, and names as ids.
 //!
 //! Merges that make a special token of several characters, or use it, are dropped: `tokenizers`
 //! finds such a token in a text before it merges, and text in which special tokens are not looked

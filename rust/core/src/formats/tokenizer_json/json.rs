@@ -1,4 +1,4 @@
-//! JSON from strangers: a text in, values with their places out.
+//! Parses untrusted JSON into values that know their places.
 //!
 //! The two tables of a model are read entry by entry, and borrow their names from the text. The
 //! small rest becomes a [`Value`], in which no object names a field twice; a [`JsonNode`] is such a

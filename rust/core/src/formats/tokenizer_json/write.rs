@@ -1,5 +1,5 @@
-//! The parts of a tokenizer in, the text of a `tokenizer.json` out, in the form that other programs
-//! know best; and what the format cannot hold.
+//! Writes a tokenizer as a `tokenizer.json` in the form that other programs know best, and names
+//! what the format cannot hold.
 //!
 //! A file gives the same ids. A tokenizer with the rule of ranks is written as one pair for each
 //! token (see [`rule_of_ranks`](crate::formats::rule_of_ranks)). A split by GPT-2's pattern is

@@ -1,4 +1,4 @@
-//! 64 bytes of text in, a bit mask for each class of characters out.
+//! Classifies 64 bytes of text: a bit mask for each class of characters.
 //!
 //! Vector instructions classify ASCII by comparing all bytes at once. Every other character is
 //! decoded and looked up, and each of its bytes gets its class: a character of three bytes sets

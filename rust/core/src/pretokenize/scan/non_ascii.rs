@@ -1,4 +1,4 @@
-//! The non-ASCII characters of a block in, a mask for each of their classes out.
+//! Classifies the non-ASCII characters of a block: a mask for each of their classes.
 //!
 //! The plain code decodes and looks up one character at a time. But most texts are in one script,
 //! and the code points of a script are close together. Characters that differ only in their last

@@ -1,5 +1,5 @@
-//! The tree of a pattern in, a table out: for every state and class of characters, the next state,
-//! and whether a match ends before the character.
+//! Turns the tree of a pattern into a table: for every state and class of characters, the next
+//! state, and whether a match ends before the character.
 //!
 //! The pattern becomes a program whose threads are ordered by preference: an alternative before
 //! later ones, one more repetition before leaving the loop (or after, if lazy). A state of the

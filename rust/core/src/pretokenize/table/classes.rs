@@ -1,5 +1,5 @@
-//! Sets of characters in, classes of characters out: two characters have the same class if every
-//! set contains both or neither.
+//! Divides characters into classes: two characters have the same class if every set contains both
+//! or neither.
 //!
 //! The table has two stages, like that of [`unicode`](super::super::unicode): the upper bits of a
 //! code point select a block of 256 characters, the lower bits a class in it.

@@ -1,5 +1,4 @@
-//! A pattern in, a tree of characters, alternatives and repetitions out, if the pattern consists of
-//! these.
+//! Parses a pattern into a tree, if it consists of characters, alternatives and repetitions.
 //!
 //! The parser of the engine reads the pattern, so both give it the same meaning. Constructs that an
 //! automaton over characters cannot implement are rejected: lookbehind, backreferences, and
