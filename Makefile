@@ -50,7 +50,7 @@ TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/c
 
 .DEFAULT_GOAL := help
 .PHONY: help setup dev run test test-python test-quick test-rust test-features test-bare test-lowest docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
-	spelling format check check-all docs docs-cli site-test lessons bench fuzz miri loom campaign clean capi header licences source sdist wheel wheels wheel-installed smoke sdist-test \
+	spelling format check check-all docs docs-cli public site-test lessons bench fuzz miri loom campaign clean capi header licences source sdist wheel wheels wheel-installed smoke sdist-test \
 	windows-wheels rust-targets cross test-cross test-wasm wasm workflows deny advisories container release-notes released publish-crate
 
 help: ## list the targets
@@ -151,6 +151,9 @@ format: setup ## format all code
 
 docs-cli: setup ## write docs/cli/ from --help
 	$(BIN)/python tests/test_docs.py
+
+public: setup ## write tests/public.txt, the signatures of all public names
+	$(BIN)/python tests/test_public_api.py
 
 lessons: setup ## run the lessons with their solutions, for the copies in lessons/executed
 	$(BIN)/python lessons/make.py

@@ -59,8 +59,8 @@ def parts(data: Path, pace: float) -> Iterator[Part]:
     documents = sorted(data.glob("tokenizers/*.json"))
     names = {"gpt2": "gpt2", "cl100k_base": "gpt4", "o200k_base": "gpt4o", "qwen3": "qwen2"}
     texts = ["--texts", str(data)]
-    plan = [Part("bulk", 180, [str(file), *texts]) for file in ranks]
-    plan += [Part("bulk", 90, [str(file), *texts]) for file in documents]
+    plan = [Part("bulk", 300, [str(file), *texts]) for file in ranks]
+    plan += [Part("bulk", 40, [str(file), *texts]) for file in documents]
     plan += [Part("encode", 10, [str(one), names[one.stem]]) for one in ranks if one.stem in names]
     plan += [Part(name, 15, []) for name in ("training", "patterns", "text_rules", "exports")]
     plan += [Part("streams", 15, list(map(str, documents))), Part("templates", 15, [])]

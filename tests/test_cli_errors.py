@@ -24,7 +24,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with a text and a tokenizer."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("hello hello world " * 10)
-    (tmp_path / "bad.txt").write_bytes(b"a\xff")
+    for name in ("bad.txt", "bad.jinja"):
+        (tmp_path / name).write_bytes(b"a\xff")
     bytepair.train(["hello hello world"], 270).save(tmp_path / "tokenizer")
     return tmp_path
 
@@ -55,6 +56,7 @@ def error_of(
     [
         ("shard a.txt -t tokenizer", "missing option '--out' / '-o'; see bytepair shard --help"),
         ("train --ties x", "invalid value for '--ties'"),
+        ("render a.txt --template bad.jinja", "bad.jinja is not UTF-8 at byte 1"),
         ("convert tokenizer x --format foo", "there is no format 'foo'"),
         ("convert tokenizer x --format tekken", "the format tekken is only read"),
         ("convert tokenizer x", "pass --format, one of"),
@@ -86,6 +88,8 @@ def test_wrong_usage_is_one_line(
             "instead, or --errors skip to leave the document out",
         ),
         ("encode missing.txt", "there is no file or folder 'missing.txt'; check the path"),
+        ("train a.txt -o new --pattern \udcff", "'\\udcff' is not UTF-8"),
+        ("count a.txt -o new --column \udcff", "'\\udcff' is not UTF-8"),
     ],
 )
 def test_failures_are_in_the_words_of_the_command(

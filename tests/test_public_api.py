@@ -1,4 +1,7 @@
-"""Public names, values and words: one word for one thing, in Python and in the commands."""
+"""Public names, values and words: one word for one thing, in Python and in the commands.
+
+As a script, it writes the signatures of all public names: `make public`.
+"""
 
 from __future__ import annotations
 
@@ -91,6 +94,74 @@ def test_no_function_has_the_name_of_a_public_module() -> None:
     for name in MODULES:
         names = getattr(getattr(bytepair, name), "__all__", [])
         assert not {*names} & {*MODULES}, name
+
+
+#: All public signatures, which a change of one must change too.
+SIGNATURES = Path(__file__).with_name("public.txt")
+
+
+class Bare(str):
+    """An annotation that is shown as it is written."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def signature(name: str, value: Any) -> str:
+    """A name with its parameters, if it has any that Python knows."""
+    if isinstance(value, type) and issubclass(value, BaseException):
+        return f"{name}: {', '.join(kind.__name__ for kind in value.__bases__)}"
+    try:
+        shown = inspect.signature(value)
+    except (TypeError, ValueError):
+        return name
+    parameters = [one.replace(annotation=bare(one)) for one in shown.parameters.values()]
+    returned = bare(shown, "return_annotation")
+    return f"{name}{shown.replace(parameters=parameters, return_annotation=returned)}"
+
+
+def bare(one: Any, name: str = "annotation") -> Any:
+    """An annotation, without quotes if it is a string."""
+    annotation = getattr(one, name)
+    # Those of a named tuple stand in a wrapper.
+    annotation = getattr(annotation, "__forward_arg__", annotation)
+    return Bare(annotation) if isinstance(annotation, str) else annotation
+
+
+def signatures() -> Iterator[str]:
+    """The public names of the package and of its modules, with their signatures."""
+    modules = [importlib.import_module(f"bytepair.compat.{one}") for one in WRAPPERS]
+    for home in [bytepair, *(getattr(bytepair, name) for name in MODULES), *modules]:
+        for name in sorted(home.__all__):
+            value, full = getattr(home, name), f"{home.__name__}.{name}"
+            if inspect.ismodule(value):
+                continue
+            yield signature(full, value)
+            if inspect.isclass(value):
+                yield from members(full, value)
+
+
+def members(name: str, kind: type) -> Iterator[str]:
+    """The public methods and properties of a class that are those of this package."""
+    own = [one for one in kind.__mro__ if one.__module__.startswith("bytepair")]
+    own += [one for one in kind.__mro__ if one.__module__ == "builtins" and one in CORE]
+    for member in sorted({member for one in own for member in vars(one) if member[0] != "_"}):
+        value = inspect.getattr_static(kind, member)
+        is_called = isinstance(value, classmethod | staticmethod) or callable(value)
+        shown = signature(member, getattr(kind, member)) if is_called else member
+        yield f"{name}.{shown}"
+
+
+#: The classes of the compiled module, some of which are said to be built in.
+CORE = {value for value in vars(_core).values() if isinstance(value, type)}
+
+
+def test_a_signature_changes_together_with_the_list_of_all() -> None:
+    """`make public` writes the list: a change of what users call is seen as one."""
+    pytest.importorskip("tiktoken")
+    pytest.importorskip("tokenizers")
+    kept = SIGNATURES.read_text(encoding="utf-8").splitlines()
+    assert [*signatures()] == kept, "run `python tests/test_public_api.py`, and read its change"
 
 
 def test_a_parameter_has_one_name() -> None:
@@ -462,3 +533,7 @@ def test_training_takes_special_tokens_room_and_weights(folder: Path) -> None:
     assert bytepair.load_counts(folder / "c.parquet") == a + b.times(3)
     for wrong in ("c.txt=2", "a.txt", "a.txt=0", "a.txt=-1", "a.txt=x"):
         run("count", "a.txt", "--weight", wrong, cwd=folder, code=2)
+
+
+if __name__ == "__main__":
+    SIGNATURES.write_text("".join(f"{line}\n" for line in signatures()), encoding="utf-8")

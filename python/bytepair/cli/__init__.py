@@ -149,6 +149,8 @@ def _reason(error: Exception) -> list[str]:
     line = " ".join([text, *notes])
     if isinstance(error, BytepairError | OSError | OverflowError | ImportError) and line:
         return [line, *hints]
+    if isinstance(error, UnicodeEncodeError):  # half a character, or bytes of another encoding
+        return [f"{error.object[:40]!r} is not UTF-8"]
     if isinstance(error, MemoryError):
         return [f"not enough memory{line and f': {line}'}"]
     return [

@@ -176,7 +176,7 @@ def _template(
     """The template with a name, of the tokenizer or of this library, or in a file."""
     source, chosen = None, checks is not None or strip is not None
     if name is not None and name.endswith(".jinja"):
-        source = Path(name).read_text(encoding="utf-8")
+        source = option.read_text(Path(name))
     elif chosen:
         source = tok.chat_templates.get(name or "default")
     if source is not None:
