@@ -158,7 +158,7 @@ def test_qwen(origin: str, file: str, rule: str, documents: Documents, tmp_path:
     tok = bytepair.load(path, pattern=pattern)
     check(tok.encode, theirs.encode_ordinary, documents)
     if rule == "qwen35":  # some of its tokens are only found as whole pretokens
-        with pytest.raises(LossError, match=r"wins outright: .* its rule 'qwen35'"):
+        with pytest.raises(LossError, match="'qwen35' merges them"):
             tok.export(tmp_path / "x.gguf")
     assert rule.encode() in tok.export(tmp_path / "x.gguf", lossy=True).read_bytes()
 

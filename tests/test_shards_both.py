@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +110,34 @@ def test_nanogpt_gets_both_files_from_the_shell(
         documents = tok.decode(ids.astype(np.uint32)).split("<|bos|>")[1:]
         assert documents
         assert all(word in document for document in documents)
+
+
+def test_nanogpts_own_loader_reads_them(
+    corpus: Path, tmp_path: Path, tok: bytepair.Tokenizer
+) -> None:
+    if "NANOGPT_GIT" not in os.environ:
+        pytest.skip("needs a clone of karpathy/nanoGPT, which NANOGPT_GIT names")
+    torch = pytest.importorskip("torch", reason="needs the package torch")
+    command = ["git", "-C", os.environ["NANOGPT_GIT"], "show", "HEAD:train.py"]
+    source = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    [get_batch] = [
+        node
+        for node in ast.parse(source).body
+        if isinstance(node, ast.FunctionDef) and node.name == "get_batch"
+    ]
+    shards.write(corpus, tok, tmp_path / "out", format="nanogpt", split="both")
+    space: dict[str, Any] = {
+        "os": os, "np": np, "torch": torch, "data_dir": str(tmp_path / "out"), "block_size": 8,
+        "batch_size": 4, "device_type": "cpu", "device": "cpu",
+    }  # fmt: skip
+    exec(compile(ast.Module([get_batch], []), "train.py", "exec"), space)
+    for name in ("train", "val"):
+        ids = np.fromfile(tmp_path / "out" / f"{name}.bin", np.uint16)
+        inputs, targets = space["get_batch"](name)
+        windows = {tuple(ids[at : at + 9].tolist()) for at in range(len(ids) - 8)}
+        for row, after in zip(inputs.tolist(), targets.tolist(), strict=True):
+            assert (*row, after[-1]) in windows
+            assert row[1:] == after[:-1]
 
 
 def test_one_file_has_no_part_for_validation(tmp_path: Path, tok: bytepair.Tokenizer) -> None:

@@ -37,11 +37,11 @@ PAIRS = [
 ]
 
 
-def model() -> Any:
+def model(**fields: Any) -> Any:
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
-        vocab_size=len(TOK), hidden_size=16, intermediate_size=32, num_hidden_layers=1,
-        num_attention_heads=2,
+        vocab_size=len(TOK), hidden_size=16, intermediate_size=32, num_attention_heads=2,
+        **{"num_hidden_layers": 1, **fields},
     )  # fmt: skip
     return transformers.LlamaForCausalLM(config)
 
@@ -90,6 +90,40 @@ def test_what_we_render_is_trained_on_as_what_trl_renders(layout: str, tmp_path:
         trained.append((seen, trainer.train().training_loss))
     assert trained[0] == trained[1]
     assert len(trained[0][0]) == len(TALKS)
+
+
+def packed_loss(folder: Path, data: Any, **choice: Any) -> float:
+    """The loss of all rows in one step; the model's weights are large, so that it shows all."""
+    collator = choice.pop("data_collator", None)
+    how = options(folder) | {"max_steps": 1, "per_device_train_batch_size": 64} | choice
+    trainer = trl.SFTTrainer(
+        model(initializer_range=1.0, num_hidden_layers=2),
+        trl.SFTConfig(**how),
+        train_dataset=data,
+        data_collator=collator,
+        processing_class=bytepair.compat.to_transformers(TOK),
+    )
+    loss: float = trainer.train().training_loss
+    return loss
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_packed_rows_have_the_loss_of_trls_own_packing(tmp_path: Path) -> None:
+    """Attention stays within a conversation; across the whole row, the loss is another."""
+    rows = datasets.Dataset.from_list([{"messages": talk} for talk in TALKS])
+    own = packed_loss(tmp_path, rows, packing=True, max_length=128, assistant_only_loss=True)
+    batch = TOK.render_batch(TALKS, pack_to=128, ignore_index=-100)
+    assert max(map(len, batch.lengths or [])) > 2
+    table, names = datasets.Dataset(batch.to_arrow()), ["input_ids", "labels", "position_ids"]
+    choice = {
+        "data_collator": transformers.default_data_collator, "remove_unused_columns": False,
+        "max_length": None,
+    }  # fmt: skip
+    ours = packed_loss(tmp_path, table.select_columns(names), **choice)
+    assert ours == pytest.approx(own, abs=1e-6)
+    whole = table.remove_columns("position_ids").map(lambda row: {"position_ids": list(range(128))})
+    mixed = packed_loss(tmp_path, whole.select_columns(names), **choice)
+    assert abs(mixed - own) > 1e-3
 
 
 @pytest.mark.filterwarnings("ignore")

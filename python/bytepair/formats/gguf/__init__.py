@@ -247,7 +247,8 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     kinds, ranks = dict(_added(tokenizer).values()), tokenizer.mergeable_ranks()
     known = (name for name in llamacpp.RETYPED if name not in kinds and name.encode() in ranks)
     kinds |= dict.fromkeys(known, NORMAL)
-    return [*lost, *llamacpp.lost_kinds(kinds), *gguf_metadata.losses(tokenizer)]
+    lost += llamacpp.lost_kinds(kinds) + llamacpp.lost_order(tokenizer.special_tokens)
+    return lost + gguf_metadata.losses(tokenizer)
 
 
 def hints(tokenizer: _core.Tokenizer) -> list[str]:

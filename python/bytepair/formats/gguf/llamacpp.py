@@ -3,8 +3,8 @@
 llama.cpp does not read split patterns. It has a fixed list of names, which also determine whether a
 pretoken that is a token is merged. The behaviour of each name is reproduced here, with one
 exception: its contractions exclude `ſ` (U+017F), which the case-insensitive published patterns
-include. Its `gpt-4o` and `tekken` differ from the published patterns of these vocabularies: letters
-other than `a` to `z` count as both cases, and marks are not letters.
+include. Many of its rules differ from the published patterns of these vocabularies: in `gpt-4o` and
+`tekken` letters other than `a` to `z` count as both cases, and marks are not letters.
 
 If it has no name for a pattern, the name is used that gives the fewest texts other ids
 (`differences`).
@@ -39,15 +39,36 @@ _DEEPSEEK3: Final = (
     "|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*"
     "|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
 )
+_ASIAN: Final = (
+    "[一-鿿㐀-䶿\uf900-\ufaff\u3040-ゟ゠-ヿ･-ﾟ⼀-⿟เ-\u0eff\u1780-\u17ffက-႟ꩠ-ꩿꧠ-\ua9ff가-\ud7ffᄀ-ᇿ]+"
+)
+_HAN: Final = (
+    "一-\u9fff㐀-䶿\U00020000-\U0002a6df\U0002a700-\U0002ebef\uf900-\ufaff\U0002f800-\U0002fa1f"
+)
+#: llama.cpp takes no space for a part of a range.
+_NOT_SPACES: Final = r"[一-龥ࠀ-一가-퟿&&[^\s]]+"
+#: A number begins a pretoken or ends one, and is split before each group of three, from the end.
+_THREES: Final = r"\P{N}*+\p{N}(?:(?!(?:\p{N}{3})+(?!\p{N}))\p{N})*|\P{N}+"
 _WORDS: Final = " ?[^(\\s|.,!?…。，、।۔،)]+"
+
+
+def _cased(upper: str, lower: str) -> str:
+    """The pattern of GPT-4o with other classes of letters."""
+    return _core.PATTERNS["gpt4o"].replace(_UPPER, upper).replace(_LOWER, lower)
+
 
 #: For each kind of rule, the patterns that are applied one after the other.
 _STEPS: Final[dict[str, tuple[str, ...]]] = {
     "gpt2": (_GPT2,),
-    "gpt4o": (
-        _core.PATTERNS["gpt4o"].replace(_UPPER, r"[\p{L}&&[^a-z]]").replace(
-            _LOWER, r"[\p{L}&&[^A-Z]]"
-        ),
+    "gpt4o": (_cased(r"[\p{L}&&[^a-z]]", r"[\p{L}&&[^A-Z]]"),),
+    "granite": (_cased(r"[\p{L}\p{M}&&[^a-z]]", r"[\p{L}\p{M}&&[^A-Z]]"),),
+    "tiny-aya": (_THREES, _cased(r"[\p{L}\p{M}]", r"[\p{L}\p{M}]")),
+    "youtu": (
+        "[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|" + _CJK,
+        _cased(r"[\p{L}\p{M}]", r"[\p{L}\p{M}]").replace("{1,3}", ""),
+    ),
+    "kimi-k2": (
+        f"[{_HAN}]+|" + _cased(*[rf"[\p{{L}}&&[^{_HAN}]]"] * 2).replace("/", ""),
     ),
     "tekken": (
         r"[^\r\n\p{L}\p{N}]?[\p{L}&&[^a-z]]*[\p{L}&&[^A-Z]]+"
@@ -66,14 +87,30 @@ _STEPS: Final[dict[str, tuple[str, ...]]] = {
     "minicpm5": (r"\p{N}{1,3}", _LLAMA3.replace("{1,3}", "+")),
     "deepseek3": (r"\p{N}{1,3}", _CJK, _DEEPSEEK3),
     "deepseek-llm": (
-        "[\r\n]", rf"\s?[{_LETTERS}]+", "\\s?[!-/:-~！-／：-～‘-‟\u3000-。]+", r"\s+$",
-        "[一-龥ࠀ-一가-퟿]+", r"\p{N}+",
+        "[\r\n]", rf"\s?[{_LETTERS}]+", r"\s?[!-/:-~！-／：-～‘-‟、。]+", r"\s+$", _NOT_SPACES,
+        r"\p{N}+",
     ),
-    "deepseek-coder": (
-        "[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", r"\p{N}",
-    ),
+    "deepseek-coder": ("[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _NOT_SPACES, r"\p{N}"),
     "falcon": (r"[\p{P}\$\+<=>\^~\|`]+", _GPT2, "[0-9][0-9][0-9]"),
     "laguna": (r"[^\n]+|[\n]+", _QWEN2),
+    "afmoe": (_THREES, _ASIAN, _DEEPSEEK3),
+    "spark2.5": (
+        r"\p{N}{1,3}", _CJK, _DEEPSEEK3.replace("[\r\n]*|\\s*[\r\n]+", "|[\r\n]"), r"\p{N}",
+    ),
+    "exaone-moe": (
+        _QWEN2.replace(r"\p{L}+", r"(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+")
+        .replace(r"[\r\n]*", r"[\r\n/]?").replace(r"[\r\n]+", r"[\r\n]"),
+    ),
+    "k2-horizon": (_LLAMA3.replace(r"\p{L}+", r"[\p{L}\p{M}\u200c\u200d]+"),),
+    "jais-2": (
+        _LLAMA3.replace(r"\s+(?!\S)|\s+", "".join(
+            rf"\s{{{run}}}(?!\S)|" for run in (512, 256, 128, 64, 32, 16, 8, 4, "1,2")
+        ) + r"\s"),
+    ),
+    "chameleon": (
+        "<sentinel:[0-9]+>", "IMGIMG[A-I]{1,4}Z", "[\t\n]|    |  ", r"\p{N}",
+        r"[\p{P}!-/:-@\[-`{-~]", _GPT2,
+    ),
     # Runs of digits, split before each group of three digits, counted from the end; llama.cpp has
     # two rules for it, of which the second only has empty matches.
     "superbpe": (r"\p{N}(?:(?!(?:[0-9]{3})+(?![0-9]))\p{N})*",),
@@ -104,6 +141,16 @@ _NAMES: Final = {
     ("ufakzeka", False): "ufakzeka",
     ("laguna", False): "laguna",
     ("superbpe", False): "superbpe",
+    ("granite", True): "granite-embed-multi-97m",
+    ("tiny-aya", False): "tiny_aya cohere2moe",
+    ("youtu", True): "youtu",
+    ("kimi-k2", False): "kimi-k2",
+    ("afmoe", False): "afmoe",
+    ("spark2.5", False): "spark2_5",
+    ("exaone-moe", False): "exaone-moe",
+    ("k2-horizon", False): "k2-horizon",
+    ("jais-2", False): "jais-2",
+    ("chameleon", False): "chameleon",
     ("gpt4o", False): "gpt-4o llama4 kanana2 talkie minimax-m2",
     ("tekken", True): "tekken",
     ("default", False): "default",
@@ -159,7 +206,7 @@ def _kind(name: str, kind: int, here: set[str]) -> int:
         return NORMAL
     if name in _IN_TEXTS:
         return USER_DEFINED
-    return CONTROL if kind == USER_DEFINED else kind
+    return CONTROL if kind in (NORMAL, USER_DEFINED) else kind
 
 
 def _ends_by_call(names: set[str]) -> bool:
@@ -186,6 +233,24 @@ def lost_kinds(kinds_by_name: Mapping[str, int]) -> list[str]:
     return [f"that {', '.join(map(repr, names))} {what}" for what, names in lost.items()]
 
 
+def lost_order(names: Iterable[str]) -> list[str]:
+    """Two added tokens that may overlap in a text, of which llama.cpp finds the longer one.
+
+    Example:
+        >>> lost_order(["<a>", ">>>>"])
+        ["that the first of '<a>' and '>>>>' is found where they overlap: llama.cpp finds the last"]
+    """
+    by_size = sorted(names, key=lambda name: len(name.encode()))
+    longest = {name[:end]: name for name in by_size for end in range(1, len(name))}
+    for name in by_size:
+        for start in range(1, len(name)):
+            other = longest.get(name[start:], name)
+            if other != name and len(other.encode()) >= len(name.encode()):
+                what = "is found where they overlap: llama.cpp finds the last"
+                return [f"that the first of {name!r} and {other!r} {what}"]
+    return []
+
+
 _TYPES: Final = {
     NORMAL: "is an added token: llama.cpp takes it for an ordinary one",
     CONTROL: "is found in every text: llama.cpp takes it for a control token",
@@ -194,7 +259,8 @@ _TYPES: Final = {
 
 #: The names whose files get BOS before a text, or the separator between two, if no key says it.
 _ADD_BOS: Final = (
-    "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano tekken"
+    "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano tekken "
+    "chameleon"
 )
 _ADD_SEP: Final = "jina-v1-en jina-v2-code roberta-bpe"
 
@@ -204,7 +270,7 @@ _CLEAN_UP: Final = (
     "jina-v5-nano falcon mpt starcoder gpt-2 phi-2 jina-es jina-de gigachat jina-v2-es jina-v2-de "
     "a.x-4.0 mellum modern-bert jina-v1-en jina-v2-code roberta-bpe refact stablelm2 olmo dbrx "
     "smaug-bpe glm4 chatglm-bpe jais codeshell bloom gpt3-finnish exaone exaone4 minerva-7b megrez "
-    "mellum2"
+    "mellum2 jais-2 exaone-moe"
 )
 
 
@@ -362,7 +428,7 @@ _Parts: TypeAlias = tuple[str, ...]
 def nearest_splits(split: SplitText, others: Mapping[str, SplitText], ids: EncodeText) -> list[str]:
     r"""The names of the ways to split with which the fewest texts get other ids.
 
-    ASCII texts count first, then all; among equals, the texts with other pretokens in this order.
+    ASCII texts count first, then all; among equals, the texts with other pretokens.
 
     Example:
         >>> regexes = {"own": r"\d{1,2}|\D+", "words": r"\w+|\W+", "threes": r"\d{1,3}|\D+"}
@@ -370,17 +436,17 @@ def nearest_splits(split: SplitText, others: Mapping[str, SplitText], ids: Encod
         >>> nearest_splits(splits.pop("own"), splits, lambda pretoken: [pretoken])
         ['threes']
     """
-
-    def distance(other: SplitText) -> tuple[int, int, int, int]:
-        (ascii_ids, ascii_pretokens), (every_id, every_pretoken) = (
-            _differences(own, [other(text) for text in texts], ids) for texts, own in samples
-        )
-        return ascii_ids, every_id, ascii_pretokens, every_pretoken
-
-    texts = [["".join(parts) for parts in _texts(list(symbols))] for symbols in (_ASCII, _SYMBOLS)]
-    samples = [(each, [split(text) for text in each]) for each in texts]
-    distances = {name: distance(other) for name, other in others.items()}
-    return [name for name in others if distances[name] == min(distances.values())]
+    names, pretokens = list(others), dict.fromkeys(others, 0)
+    for symbols in (_ASCII, _SYMBOLS):
+        texts = ["".join(parts) for parts in _texts(list(symbols))]
+        own = [split(text) for text in texts]
+        counts = {name: _differences(own, map(others[name], texts), ids) for name in names}
+        least = min(count for count, _ in counts.values())
+        names = [name for name in names if counts[name][0] == least]
+        for name in names:
+            pretokens[name] += counts[name][1]
+    least = min(pretokens[name] for name in names)
+    return [name for name in names if pretokens[name] == least]
 
 
 def _differences(
