@@ -82,7 +82,7 @@ dev: .venv/tools ## build changed code quickly into .venv, for work on it, and t
 run: .venv/built ## the main job: train on the sample text, save, show
 	$(BIN)/bytepair train --force
 
-test: test-rust test-python ## all tests
+test: test-rust $(if $(ALL),test-python,test-quick) ## the tests that take minutes; with ALL=1 also those that are slow and rarely find anything
 
 # One command, so that what the crates share is compiled once.
 test-rust: ## the tests of the Rust crates, with their doc examples, and whether bytepair.h is up to date
@@ -95,7 +95,7 @@ test-features: ## the doc examples of the crate without its features, and the li
 test-quick: setup ## the tests of the Python package without the slow ones, with a tenth of the random examples
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" --hypothesis-profile quick
 
-test-python: setup ## the tests of the Python package, with the examples of its documentation
+test-python: setup ## all tests of the Python package, with the examples of its documentation
 	$(BIN)/python -m pytest $(PARALLEL)
 
 test-bare: .venv/built ## the Python tests with numpy, click and rich alone; those that need more are skipped
@@ -202,9 +202,9 @@ bench: setup ## compare with the peers that are installed; see benchmarks/README
 	$(BIN)/python benchmarks/encode.py
 	$(BIN)/python benchmarks/load.py
 
-check: lint test-rust test-quick ## before a commit: the linters, and the tests that take minutes
+check: lint test ## before a commit: the linters, and the tests that take minutes
 
-check-all: lint test test-features test-bare test-lowest ## all linters and tests, as at night
+check-all: lint test-rust test-python test-features test-bare test-lowest ## all linters and tests, as at night
 
 licences: setup ## write the licences of what is linked into a wheel
 	$(BIN)/python tests/test_licences.py > rust/core/THIRD-PARTY-LICENSES.txt
