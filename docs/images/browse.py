@@ -38,9 +38,7 @@ def tokenizers(data: Path) -> dict[str, bytepair.Tokenizer]:
     return {
         "mine": bytepair.train(bytepair.sample.paths(), vocab_size=8192),
         "GPT-2": bytepair.load(data / "gpt2.tiktoken", pattern="gpt2", special_tokens={}),
-        "GPT-4o": bytepair.load(
-            data / "o200k_base.tiktoken", pattern="gpt4o", special_tokens={}
-        ),
+        "GPT-4o": bytepair.load(data / "o200k_base.tiktoken", pattern="gpt4o", special_tokens={}),
     }
 
 
