@@ -84,7 +84,7 @@ dev: .venv/tools ## build changed code quickly into .venv, for work on it, and t
 run: .venv/built ## the main job: train on the sample text, save, show
 	$(BIN)/bytepair train --force
 
-test: test-rust test-quick ## the tests of Rust and Python that take minutes; check-all has those that are slow and rarely find anything
+test: test-rust $(if $(ALL),test-python,test-quick) ## the tests that take minutes; with ALL=1 also those that are slow and rarely find anything
 
 # One command, so that what the crates share is compiled once.
 test-rust: ## the tests of the Rust crates, with their doc examples, and whether bytepair.h is up to date
