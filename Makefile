@@ -13,9 +13,11 @@ PARALLEL := -n logical --maxprocesses 8 --dist worksteal
 TESTS :=
 # The crates with tests. They are compiled together, for else their dependencies would differ.
 TESTED := -p bytepair -p bytepair-lab -p bytepair-view -p bytepair-capi
-# What is fuzzed, and for how long.
-TARGET := encode
+# What is fuzzed, and each for how long. The flags let libFuzzer see which code an input reaches.
+TARGET := c corpus encode file json page ranks
 SECONDS := 600
+COVERED := --cfg fuzzing -Ccodegen-units=4 -Cpasses=sancov-module $(foreach flag,level=4 inline-8bit-counters pc-table trace-compares,-Cllvm-args=-sanitizer-coverage-$(flag))
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 # The tests of `make miri`.
 MIRI := scratch_pool mapped_and_copied owned_arrays ranges_outside a_slot_has threads_never_see
 # How long `make campaign` runs, and the folder of its texts and vocabularies.
@@ -82,7 +84,7 @@ dev: .venv/tools ## build changed code quickly into .venv, for work on it, and t
 run: .venv/built ## the main job: train on the sample text, save, show
 	$(BIN)/bytepair train --force
 
-test: test-rust test-python ## all tests
+test: test-rust $(if $(ALL),test-python,test-quick) ## the tests that take minutes; with ALL=1 also those that are slow and rarely find anything
 
 # One command, so that what the crates share is compiled once.
 test-rust: ## the tests of the Rust crates, with their doc examples, and whether bytepair.h is up to date
@@ -95,7 +97,7 @@ test-features: ## the doc examples of the crate without its features, and the li
 test-quick: setup ## the tests of the Python package without the slow ones, with a tenth of the random examples
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" --hypothesis-profile quick
 
-test-python: setup ## the tests of the Python package, with the examples of its documentation
+test-python: setup ## all tests of the Python package, with the examples of its documentation
 	$(BIN)/python -m pytest $(PARALLEL)
 
 test-bare: .venv/built ## the Python tests with numpy, click and rich alone; those that need more are skipped
@@ -202,9 +204,9 @@ bench: setup ## compare with the peers that are installed; see benchmarks/README
 	$(BIN)/python benchmarks/encode.py
 	$(BIN)/python benchmarks/load.py
 
-check: lint test-rust test-quick ## before a commit: the linters, and the tests that take minutes
+check: lint test ## before a commit: the linters, and the tests that take minutes
 
-check-all: lint test test-features test-bare test-lowest ## all linters and tests, as at night
+check-all: lint test-rust test-python test-features test-bare test-lowest ## all linters and tests, as at night
 
 licences: setup ## write the licences of what is linked into a wheel
 	$(BIN)/python tests/test_licences.py > rust/core/THIRD-PARTY-LICENSES.txt
@@ -312,10 +314,13 @@ released: ## once, after the first release: the pages say how to install from th
 publish-crate: ## publish the crate
 	cargo publish --locked -p bytepair
 
-fuzz: ## fuzz one target for a while: make fuzz TARGET=encode SECONDS=600; or file, json
-	mkdir -p rust/fuzz/corpus/$(TARGET)
-	cargo fuzz run --fuzz-dir rust/fuzz --sanitizer none $(TARGET) rust/fuzz/corpus/$(TARGET) \
-		$(wildcard rust/fuzz/seeds/$(TARGET)) -- -max_total_time=$(SECONDS) -max_len=4096 -len_control=0
+fuzz: ## fuzz the readers, C's functions and the page, each for a while: make fuzz TARGET=json SECONDS=600
+	RUSTFLAGS="$(COVERED)" CARGO_TARGET_DIR=target/fuzz cargo build --locked --quiet --release --manifest-path rust/fuzz/Cargo.toml --target $(HOST)
+	for target in $(TARGET); do \
+		mkdir -p rust/fuzz/corpus/$$target rust/fuzz/seeds/$$target rust/fuzz/artifacts && \
+		target/fuzz/$(HOST)/release/$$target rust/fuzz/corpus/$$target rust/fuzz/seeds/$$target -artifact_prefix=rust/fuzz/artifacts/ \
+			-max_total_time=$(SECONDS) -max_len=4096 -len_control=0 -print_final_stats=1 || exit 1; \
+	done
 
 # Larger tests of them take hours there.
 miri: ## what threads share, and memory with an owner of its own, under Miri (rustup component add --toolchain nightly miri rust-src)

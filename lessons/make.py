@@ -28,7 +28,7 @@ LESSONS = Path(__file__).resolve().parent
 Notebook = dict[str, Any]
 
 #: What lessons import from their folder.
-IMPORTED = ("checking.py", "rustbpe_interface.py")
+IMPORTED = ("checking.py", "drawing.py", "rustbpe_interface.py")
 
 _NOTE = "> This copy has been run with the solutions. To learn, open [the lesson](../{})."
 #: A link of Markdown to a file; other lessons have their copies beside this one.

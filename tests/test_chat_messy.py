@@ -465,3 +465,13 @@ def test_a_prompt_goes_on_from_an_unfinished_message() -> None:
     assert len(short) < len(prompt)
     with pytest.raises(ConversationError, match="the last message must be from 'assistant'"):
         TOK.render_for_completion([ASK], continue_final_message=True)
+
+
+@pytest.mark.timeout(20)
+def test_results_of_many_calls_are_checked_in_time() -> None:
+    ids = [f"call {number}" for number in range(20_000)]
+    calls = [{"id": id, "function": {"name": "f", "arguments": {}}} for id in ids]
+    results = [{"role": "tool", "tool_call_id": id, "content": "x"} for id in ids]
+    asked = [TALK[0], {"role": "assistant", "content": None, "tool_calls": calls}]
+    with pytest.raises(ConversationError, match="message 20001 has the tool_call_id 'none'"):
+        TOK.render_batch([[*asked, *results[:-1], {**results[0], "tool_call_id": "none"}]])

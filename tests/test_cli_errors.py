@@ -257,3 +257,10 @@ def test_a_name_does_not_command_the_terminal(
     told = "".join(capsys.readouterr())
     assert "retitled" in told
     assert not set(name) - set("]0;[31mretitled") & set(told)
+
+
+@pytest.mark.timeout(20)
+def test_a_long_name_in_an_error_takes_no_time() -> None:
+    command = click.Command("count", params=[click.Option(["--errors"])])
+    (problem,) = in_words(BytepairError(" a=[" * 100_000, hint=" a=[" * 100_000), [command])
+    assert len(problem) <= 1_000

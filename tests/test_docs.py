@@ -257,10 +257,14 @@ VARIES = re.compile(r"\b\d+\.\d+ s\b|\(\d+\.\d+ MB\)")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the transcripts are of a POSIX shell")
-def test_transcripts_of_the_readme_are_real(tmp_path: Path) -> None:
-    page = (ROOT / "README.md").read_text("utf-8")
+@pytest.mark.parametrize("name", ["README.md", "docs/fine-tune.md", "docs/corpora.md"])
+def test_transcripts_are_real(name: str, tmp_path: Path) -> None:
+    """Those of pages show warnings and errors, too."""
+    page, stderr = (ROOT / name).read_text("utf-8"), subprocess.STDOUT
+    if name == "README.md":
+        stderr = subprocess.DEVNULL
     blocks = re.findall(r"^```console\n(.*?)^```", page, re.M | re.S)
-    assert len(blocks) >= 3
+    assert blocks
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin/bytepair"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m bytepair "$@"\n')
@@ -269,8 +273,8 @@ def test_transcripts_of_the_readme_are_real(tmp_path: Path) -> None:
     for block in blocks:
         for words, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.M):
             done = subprocess.run(
-                words, shell=True, cwd=tmp_path, env=os.environ | paths, capture_output=True,
-                check=True,
+                words, shell=True, cwd=tmp_path, env=os.environ | paths, stdout=subprocess.PIPE,
+                stderr=stderr, check=stderr == subprocess.DEVNULL,
             )  # fmt: skip
             out = done.stdout.decode()
             assert VARIES.sub("…", out) == VARIES.sub("…", shown), words

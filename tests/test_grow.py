@@ -14,6 +14,7 @@ import bytepair
 import memory
 from bytepair.errors import CorpusError, CountsError, VocabularyError
 from bytepair.evaluate import compression_curve
+from bytepair.formats.tiktoken import KIMI
 from bytepair.training.options import Ties
 from commands import run
 
@@ -228,7 +229,29 @@ def test_a_rank_file_takes_the_special_tokens_beside_it(tmp_path: Path) -> None:
         run("convert", *words, "--special-tokens", special, "--force", cwd=tmp_path)
         made = bytepair.load(tmp_path / "out.bytepair")
         assert made.special_tokens == ({} if special == "{}" else tok.special_tokens)
+    for name in ("elsewhere.json", "names.json"):
+        named = bytepair.load(
+            tmp_path / "qwen.tiktoken", pattern="nanochat", special_tokens=tmp_path / name
+        )
+        assert named == beside
     for wrong in ("[]", '{"added_tokens_decoder": 3}', '{"added_tokens_decoder": {"x": {}}}'):
         config.write_text(wrong)
         with pytest.raises(bytepair.errors.FormatError, match=r"tokenizer_config\.json"):
             bytepair.load(tmp_path / "qwen.tiktoken", pattern="nanochat")
+
+
+def test_the_folder_of_kimi_is_loaded_with_its_pattern(tmp_path: Path) -> None:
+    text = "中文English混合 北京市 Pascal's 12345"
+    expected = ["中文", "English", "混合", " ", "北京市", " Pascal's", " ", "123", "45"]
+    assert bytepair.tokenizer.pretokenize(text, KIMI) == expected
+    tok = bytepair.train([text] * 3, 280, pattern=KIMI, special_tokens=["[BOS]"])
+    tok.export(tmp_path / "a.tiktoken", lossy=True).rename(tmp_path / "tiktoken.model")
+    added = {str(id): {"content": name, "special": True} for name, id in tok.special_tokens.items()}
+    code = {"AutoTokenizer": ["tokenization_kimi.TikTokenTokenizer", None]}
+    config = {"added_tokens_decoder": added, "auto_map": code}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    assert bytepair.load(tmp_path) == bytepair.load(tmp_path / "tiktoken.model") == tok
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": added}))
+    with pytest.raises(bytepair.errors.FormatError, match="split pattern"):
+        bytepair.load(tmp_path)
+    assert bytepair.load(tmp_path, pattern="kimi") == tok

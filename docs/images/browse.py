@@ -37,10 +37,8 @@ def tokenizers(data: Path) -> dict[str, bytepair.Tokenizer]:
     """One that is trained on the sample texts, and two that are published."""
     return {
         "mine": bytepair.train(bytepair.sample.paths(), vocab_size=8192),
-        "gpt2": bytepair.load(data / "gpt2.tiktoken", pattern="gpt2", special_tokens={}),
-        "o200k_base": bytepair.load(
-            data / "o200k_base.tiktoken", pattern="gpt4o", special_tokens={}
-        ),
+        "GPT-2": bytepair.load(data / "gpt2.tiktoken", pattern="gpt2", special_tokens={}),
+        "GPT-4o": bytepair.load(data / "o200k_base.tiktoken", pattern="gpt4o", special_tokens={}),
     }
 
 
@@ -155,4 +153,4 @@ def scenes(page: Any) -> Iterator[tuple[Image.Image, int]]:
 if __name__ == "__main__":
     found = tokenizers(Path(sys.argv[1]))
     pictures(found)
-    animation({name: found[name] for name in ("mine", "o200k_base")})
+    animation({name: found[name] for name in ("mine", "GPT-4o")})

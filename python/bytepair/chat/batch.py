@@ -157,7 +157,9 @@ def _gather(writer: Any, conversations: ConversationSource, options: ChatOptions
 
 
 def or_skip(error: ConversationError) -> ConversationError:
-    """The error of a row, which may be left out."""
+    """The error of a row, which may be left out, unless all rows have another layout."""
+    if error.option == "rows":
+        return error
     hints = [error.hint, 'pass errors="skip" to leave such rows out']
     error.hint = ", or ".join(filter(None, hints))
     return error

@@ -8,7 +8,7 @@ boundary, whatever the texts on its two sides are.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import takewhile
 from pathlib import Path
@@ -218,16 +218,22 @@ def render_preferences(
         value, only = getattr(options, option), getattr(DEFAULT, option)
         if value != only:
             raise refuse(option, value, f"{only!r} for preference pairs")
-    encoded = _segments(write, pairs, options).encode(
+    segments, places = _segments(write, pairs, options)
+    encoded = segments.encode(
         tokenizer, join=write.join, max_tokens=max_tokens, errors="replace", threads=threads
     )
     name = padding(tokenizer, write.template, pad)
     filler = pad_id(tokenizer, name) if pad or name in tokenizer.special_tokens else None
-    return _batch(encoded, on_untrained, filler)
+    return _batch(encoded, places, on_untrained, filler)
 
 
-def _segments(writer: Any, pairs: ConversationSource, options: ChatOptions) -> Segments:
-    """The segments of each prompt alone, then with the better answer, then with the other one."""
+def _segments(
+    writer: Any, pairs: ConversationSource, options: ChatOptions
+) -> tuple[Segments, list[str]]:
+    """The segments of each prompt alone, then with the better answer, then with the other one.
+
+    Each of the three has the place of the pair.
+    """
     out, skipped, places = Segments(), SkippedRows(), list[str]()
     for place, row in read(pairs, replace(options, rows=PAIRS)):
         place, start = place.replace("conversation", "pair"), len(out.items)
@@ -256,10 +262,12 @@ def _segments(writer: Any, pairs: ConversationSource, options: ChatOptions) -> S
     if options.errors == "strict":
         out.check_texts(places=places)
     skipped.warn(f"{len(out.ends) // 3 + skipped.count:,} pairs")
-    return out
+    return out, places
 
 
-def _batch(encoded: Encoded, on_untrained: str, pad_id: int | None) -> PreferenceBatch:
+def _batch(
+    encoded: Encoded, places: Sequence[str], on_untrained: str, pad_id: int | None
+) -> PreferenceBatch:
     """The pairs whose segments were encoded, but for those to learn nothing from.
 
     Raises:
@@ -274,7 +282,7 @@ def _batch(encoded: Encoded, on_untrained: str, pad_id: int | None) -> Preferenc
         why = _nothing_to_learn(ids, mask, chosen, rejected)
         if why and on_untrained == "error":
             raise ConversationError(
-                f"pair {number}: {why}",
+                f"{places[3 * number]}: {why}",
                 option="on_untrained",
                 value=on_untrained,
                 hint='pass on_untrained="drop" to drop such pairs, or "keep"',

@@ -101,13 +101,13 @@ class RenderStatistics:
         }  # fmt: skip
         share = self.trained / self.ids if self.ids else 0
         parts = [
-            f"{self.conversations:,} conversations",
+            f"{self.conversations:,} conversation{'s' * (self.conversations != 1)}",
             *(f"{number:,} {name}" for name, number in left_out.items() if number),
             f"{self.ids:,} ids ({share:.1%} trained on)",
             f"longest {self.longest:,}",
         ]
         if self.rows:
-            parts.append(f"{self.rows:,} rows ({self.fill:.1%} full)")
+            parts.append(f"{self.rows:,} row{'s' * (self.rows != 1)} ({self.fill:.1%} full)")
         return ", ".join(parts)
 
     def to_json(self) -> dict[str, Any]:

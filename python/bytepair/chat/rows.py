@@ -421,14 +421,18 @@ def _calls(index: int, calls: Any, writer: Writer) -> Any:
 def _check_results(messages: list[Mapping[str, Any]], writer: Writer) -> None:
     """Check the fields that connect the results of tools with their calls."""
     calls: list[Mapping[str, Any]] = []
+    places: dict[str, int] = {}
     place = 0
     for index, message in enumerate(messages):
         if message["role"] != "tool":
             field: Any = message.get("tool_calls")
             calls = [call for call in field if isinstance(call, Mapping)] if is_list(field) else []
+            ids = [repr(call["id"]) for call in calls if call.get("id") is not None]
+            is_named = len(ids) == len(calls)
+            places = {id: n for n, id in reversed([*enumerate(ids)])} if is_named else {}
             place = 0
         elif calls:
-            _check_result(index, message, calls, place, writer)
+            _check_result(index, message, calls, places, place, writer)
             place += 1
 
 
@@ -436,25 +440,26 @@ def _check_result(
     index: int,
     result: Mapping[str, Any],
     calls: list[Mapping[str, Any]],
+    places: Mapping[str, int],
     place: int,
     writer: Writer,
 ) -> None:
-    ids = [call.get("id") for call in calls]
+    """Check a result; if all calls have ids, `places` has the place of each."""
     id, name = result.get("tool_call_id"), result.get("name")
-    if id is not None and None not in ids:
-        if id not in ids:
+    if id is not None and places:
+        if repr(id) not in places:
             raise ConversationError(
                 f"message {index} has the tool_call_id {id!r}, but the calls before it have "
-                f"{', '.join(map(str, ids))}"
+                f"{', '.join(str(call['id']) for call in calls)}"
             )
-        if ids[place : place + 1] != [id]:
+        if place >= len(calls) or calls[place]["id"] != id:
             if not writer.writes_ids_of_calls:
                 raise ConversationError(
                     f"message {index} is the result of the call {id!r}, but result {place} of this "
                     f"turn, and the template {writer.name!r} does not write the ids of calls",
                     hint="put the results in the order of the calls",
                 )
-            place = ids.index(id)
+            place = places[repr(id)]
     called = calls[place] if place < len(calls) else {}
     called = called.get("function", called)
     expected = called.get("name") if isinstance(called, Mapping) else None

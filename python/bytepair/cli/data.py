@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
@@ -368,6 +369,9 @@ def plan(
     needed = bytepair.plan.plan_data(**options)
     click.echo(str(needed))
     dataset = bytepair.plan.PRESETS[options["preset"]].dataset
-    if not corpus and needed.shards <= needed.available:
+    if corpus:
+        words = ["bytepair", "shard", *corpus, "-t", tokenizer or "", "-o", "shards"]
+        click.echo(f"next: {shlex.join(words)} --split both")
+    elif needed.shards <= needed.available:
         more = needed.shards + 1  # the last one is for validation
         click.echo(f"next: bytepair download {dataset} -n {more} -o {dataset}")

@@ -160,13 +160,13 @@ def in_words(
     if not isinstance(message, BytepairError | BytepairWarning):
         return [str(message)]
     commands = commands or _running()
-    problem = message.message
+    problem = shortened(message.message)  # which may quote a name of a million characters
     if commands:
         problem = _with_flags(problem, commands) or problem
         if flag := message.option and _flag(message.option, None, commands):
             anywhere = "" if "_" in message.option else "^"
             problem = re.sub(rf"{anywhere}(?<![\w.-]){message.option}\b(?![=.])", flag, problem)
-    hint = advice_in_words(message.hint, commands)
+    hint = advice_in_words(shortened(message.hint), commands)
     return [problem, hint] if hint else [problem]
 
 

@@ -164,7 +164,8 @@ def render(
             write_whole(statistics, f"{text}\n".encode(), overwrite=True)
     if out is not None:
         path = batch.save(out, overwrite=True)  # the command has checked it
-        click.echo(f"{path}: {len(batch):,} {'pairs' if are_pairs else 'rows'}")
+        what = ("pair" if are_pairs else "row") + "s" * (len(batch) != 1)
+        click.echo(f"{path}: {len(batch):,} {what}")
         return
     for line in map(_drawing(tok) if show else _json, _rows(batch)):
         sys.stdout.write(f"{line}\n")

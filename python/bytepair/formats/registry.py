@@ -130,6 +130,7 @@ _IN_FOLDERS: Final = {
     "tekken.json": "tekken",
     "tokenizer.pkl": "nanochat",
     "tokenizer.model": None,
+    "tiktoken.model": None,
 }
 
 

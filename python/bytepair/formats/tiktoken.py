@@ -3,7 +3,8 @@
 A rank file has one token per line: its bytes in base64, a space, and its rank, which is also its
 id. It contains no split pattern and no special tokens, so the caller must pass them; they are never
 guessed. If the caller passes no special tokens, those of a `tokenizer_config.json` beside it are
-read: so the rank files of Kimi and Qwen are published.
+read: so the rank files of Kimi and Qwen are published. One that names Kimi's code implies its
+pattern, which is in that code.
 """
 
 from __future__ import annotations
@@ -19,6 +20,16 @@ from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.entries import CONFIG
 from bytepair.properties.tokens import EMPTY, empty_token
 
+#: The pattern of Kimi K2 and K3, from `tokenization_kimi.py`: that of GPT-4o, but for Han.
+KIMI: Final = (
+    r"[\p{Han}]+"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*"
+    r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+"
+    r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
 
 def is_rank_file(data: bytes) -> bool:
     """Whether the first line is that of a rank file."""
@@ -28,9 +39,12 @@ def is_rank_file(data: bytes) -> bool:
 def read(path: Path, options: LoadOptions) -> Parts:
     """Read a rank file, with the pattern and the special tokens passed by the caller."""
     tokens, notes = read_ranks(read_file(path))
-    pattern = options.named_pattern("a rank file")
     special = options.special_tokens
     config = path.parent / CONFIG
+    is_kimi = (
+        options.pattern is None and config.is_file() and b"tokenization_kimi" in read_file(config)
+    )
+    pattern = KIMI if is_kimi else options.named_pattern("a rank file")
     if special is None:
         special = listed(config) if config.is_file() else {}
     return Parts(tokens, pattern, dict(special), notes=notes)
