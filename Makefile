@@ -13,9 +13,11 @@ PARALLEL := -n logical --maxprocesses 8 --dist worksteal
 TESTS :=
 # The crates with tests. They are compiled together, for else their dependencies would differ.
 TESTED := -p bytepair -p bytepair-lab -p bytepair-view -p bytepair-capi
-# What is fuzzed, and for how long.
-TARGET := encode
+# What is fuzzed, and each for how long. The flags let libFuzzer see which code an input reaches.
+TARGET := c corpus encode file json page ranks
 SECONDS := 600
+COVERED := --cfg fuzzing -Ccodegen-units=4 -Cpasses=sancov-module $(foreach flag,level=4 inline-8bit-counters pc-table trace-compares,-Cllvm-args=-sanitizer-coverage-$(flag))
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 # The tests of `make miri`.
 MIRI := scratch_pool mapped_and_copied owned_arrays ranges_outside a_slot_has threads_never_see
 # How long `make campaign` runs, and the folder of its texts and vocabularies.
@@ -312,10 +314,13 @@ released: ## once, after the first release: the pages say how to install from th
 publish-crate: ## publish the crate
 	cargo publish --locked -p bytepair
 
-fuzz: ## fuzz one target for a while: make fuzz TARGET=encode SECONDS=600; or file, json
-	mkdir -p rust/fuzz/corpus/$(TARGET)
-	cargo fuzz run --fuzz-dir rust/fuzz --sanitizer none $(TARGET) rust/fuzz/corpus/$(TARGET) \
-		$(wildcard rust/fuzz/seeds/$(TARGET)) -- -max_total_time=$(SECONDS) -max_len=4096 -len_control=0
+fuzz: ## fuzz the readers, C's functions and the page, each for a while: make fuzz TARGET=json SECONDS=600
+	RUSTFLAGS="$(COVERED)" CARGO_TARGET_DIR=target/fuzz cargo build --locked --quiet --release --manifest-path rust/fuzz/Cargo.toml --target $(HOST)
+	for target in $(TARGET); do \
+		mkdir -p rust/fuzz/corpus/$$target rust/fuzz/seeds/$$target rust/fuzz/artifacts && \
+		target/fuzz/$(HOST)/release/$$target rust/fuzz/corpus/$$target rust/fuzz/seeds/$$target -artifact_prefix=rust/fuzz/artifacts/ \
+			-max_total_time=$(SECONDS) -max_len=4096 -len_control=0 -print_final_stats=1 || exit 1; \
+	done
 
 # Larger tests of them take hours there.
 miri: ## what threads share, and memory with an owner of its own, under Miri (rustup component add --toolchain nightly miri rust-src)

@@ -42,7 +42,7 @@ from conftest import MEMORY_FOLDER, VOCABULARIES, has_room
 #: How many characters of a chunk are also encoded piece by piece.
 SAMPLE = 20_000
 #: How often the texts stand in a batch of repeated texts.
-REPEATS = 4
+REPEATS = 8
 #: A tokenizer is read again, with empty caches, after this many chunks.
 COLD = 6
 #: The documents of a file of plain text stand between these.
@@ -329,7 +329,9 @@ def run(file: Path, folder: Path, seconds: float, seed: int, work: Path) -> tupl
     while time.monotonic() < until and wrong < 10:
         rng = random.Random(seed)
         chunk = texts.chunk(rng)
-        some = covered(pair.tok, chunk.texts)
+        seed += 1
+        if not (some := covered(pair.tok, chunk.texts)):
+            continue
         asked = Asked(some, rng.random() < 0.25, work, rng)
         if seed % COLD == 0:
             others.renew()
@@ -340,8 +342,7 @@ def run(file: Path, folder: Path, seconds: float, seed: int, work: Path) -> tupl
             totals = totals.plus(compared)
             if line:
                 wrong += 1
-                print(f"seed {seed}, {file.name}: {line}", flush=True)
-        seed += 1
+                print(f"seed {seed - 1}, {file.name}: {line}", flush=True)
     return totals, wrong
 
 

@@ -47,6 +47,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cwd
 
 
+def test_training_shows_words_where_a_sentence_would_be_letters(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("자유롭고 평등한 인간 " * 20, encoding="utf-8")
+    done = run("train", "a.txt", "--vocab-size", "300", cwd=tmp_path)
+    first, *_ = done.stdout.decode().splitlines()
+    assert first.startswith("longest words learned: 자유롭고 ")
+
+
+def test_explore_opens_with_the_published_vocabularies_of_this_machine(
+    tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(shared / "vocabularies"))
+    run("explore", "--export", "page.html", "--text", "hello", cwd=tmp_path)
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert all(f'"{name}"' in page for name in ("GPT-2", "GPT-4 (cl100k_base)", "GPT-4o"))
+
+
 def test_train_on_files(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello hello world " * 10)
     words = ["train", "a.txt", "--vocab-size", "262", "--special-token", "<|end|>", "-o", "out"]

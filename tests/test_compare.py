@@ -80,10 +80,14 @@ def test_the_first_difference_is_found(name: str, swapped: bool) -> None:
 
 def test_a_comparison_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     one, two, text, *_ = CASES["pattern"]
-    for columns in (40, 60):
+    for columns in (40, 60, 80, 120):
         monkeypatch.setenv("COLUMNS", str(columns))
         result = bytepair.evaluate.compare(one, two, bytepair.corpus.Texts([text * 20]))
-        assert max(map(len, str(result).splitlines())) <= columns
+        lines = str(result).splitlines()
+        assert max(map(len, lines)) <= columns
+        assert lines[0].startswith("1 of 1 text differs")
+        whole = [line for line in lines if line.startswith("  ")]
+        assert all(line.endswith((" …", "'", *"0123456789")) for line in whole), whole
 
 
 def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:

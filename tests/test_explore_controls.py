@@ -157,6 +157,58 @@ def test_nothing_scrolls_sideways_on_a_small_screen(page: Any) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= 320
 
 
+def test_the_details_of_a_token_lie_over_the_text_and_do_not_move_it(page: Any) -> None:
+    boxes = """() => [...document.querySelectorAll('#text, .pane, .t, #from-ids')].map(
+        (e) => JSON.stringify(e.getBoundingClientRect()))"""
+    for width in (1440, 820, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        enter(page, "so honourable a man, " * (width // 100))
+        for place in ("first", "last"):
+            token = getattr(page.locator("#panes .t"), place)
+            token.scroll_into_view_if_needed()
+            before = page.evaluate(boxes)
+            token.click()
+            page.wait_for_selector("#inspected dl")
+            assert page.evaluate(boxes) == before
+            one, panel = token.bounding_box(), page.locator("#inspector").bounding_box()
+            beside = (
+                one["x"] + one["width"] <= panel["x"] or panel["x"] + panel["width"] <= one["x"]
+            )
+            above = one["y"] + one["height"] <= panel["y"]
+            assert beside or above or panel["y"] + panel["height"] <= one["y"]
+            page.keyboard.press("Escape")
+
+
+def test_merges_and_costs_are_at_most_900_pixels_wide(page: Any) -> None:
+    page.set_viewport_size({"width": 1440, "height": 900})
+    for view in ("merges", "cost"):
+        page.click(f"#tab-{view}")
+        assert page.locator(f"#view-{view}").bounding_box()["width"] <= 900
+    page.wait_for_selector("#costs .length", state="attached")
+    widths = page.eval_on_selector_all(
+        "#costs tbody tr:nth-child(n+2) .length",
+        "(all) => all.map((e) => parseFloat(e.style.width))",
+    )
+    assert max(widths) == 100 > min(widths) > 0
+
+
+def test_an_empty_text_says_what_to_do(page: Any) -> None:
+    page.fill("#text", "")
+    page.wait_for_function(
+        "() => document.querySelector('.tokens').textContent.includes('Type or paste')"
+    )
+    page.click("#tab-vocabulary")
+    page.fill("#query", "no token is like this")
+    page.wait_for_function(
+        "() => document.querySelector('#found').textContent.includes('Search for a shorter')"
+    )
+    page.click("#tab-merges")
+    page.fill("#word", "")
+    page.wait_for_function(
+        "() => document.querySelector('#step-said').textContent.includes('Type a word')"
+    )
+
+
 def test_the_template_of_a_tokenizer_is_chosen_first(
     browser: Any, trained: bytepair.Tokenizer
 ) -> None:

@@ -96,3 +96,13 @@ def test_an_added_token_may_look_like_the_bytes_of_a_merge(special: bool) -> Non
         ids = theirs.encode(text, add_special_tokens=False).ids
         assert ours.encode(text, special="all") == ids
         assert ours.decode(ids) == theirs.decode(ids, skip_special_tokens=False)
+
+
+@pytest.mark.timeout(20)
+def test_many_tokens_of_a_configuration_are_added_in_time(tmp_path: Path) -> None:
+    names = [f"<|{number}|>" for number in range(40_000)]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(json_of(small())))
+    config = {"additional_special_tokens": names}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    special = bytepair.load(tmp_path).special_tokens
+    assert [special[name] for name in names[:3]] == [261, 262, 263]

@@ -62,6 +62,7 @@ def completed(data: bytes, files: Mapping[str, Any], *, lossy: bool) -> bytes:
         token["content"]: token for token in document.get("added_tokens") or []
     }
     complete = set(tokens)
+    last = max((token["id"] for token in tokens.values()), default=-1)
     for place, token in _to_add(files, list(tokens.values())):
         name, stated = token["content"], token.pop("id", None)
         if stated is not None:
@@ -70,10 +71,10 @@ def completed(data: bytes, files: Mapping[str, Any], *, lossy: bool) -> bytes:
             continue
         id = tokens[name]["id"] if name in tokens else vocabulary.get(name)
         if id is None:
-            id = max(len(vocabulary), 1 + max((one["id"] for one in tokens.values()), default=-1))
+            id = max(len(vocabulary), last + 1)
         if stated not in {None, id} and not lossy:
             raise UnsupportedError(place, f"{name!r} does not have this id in tokenizer.json")
-        tokens[name] = {"id": id, **token}
+        tokens[name], last = {"id": id, **token}, max(last, id)
     document["added_tokens"] = sorted(tokens.values(), key=lambda token: token["id"])
     return to_json(document, indent=None)
 
