@@ -79,6 +79,8 @@ class Campaign:
         kept = json.loads(self.file.read_text()) if self.file.exists() else {}
         self.next: int = kept.get("next", 0)
         self.days: dict[str, dict[str, int]] = kept.get("days", {})
+        #: The days of this run: the lines of others stay as they are.
+        self.ran: set[str] = set()
 
     def run(self, part: Part) -> None:
         """Run a part with new seeds, and keep what it counted."""
@@ -99,6 +101,7 @@ class Campaign:
         day["seconds"] += round(time.monotonic() - start)
         day["parts"] += 1
         self.days[date.today().isoformat()] = dict(day)
+        self.ran.add(date.today().isoformat())
         if done.returncode:
             with (STATE / "finds.txt").open("a", encoding="utf-8") as finds:
                 finds.write(f"{part} seed {first}\n{done.stdout}{done.stderr}\n")
@@ -163,7 +166,7 @@ def main() -> int:
             )
     except KeyboardInterrupt:
         pass
-    write(campaign.days)
+    write({day: campaign.days[day] for day in sorted(campaign.ran)})
     return int(any(counted["finds"] for counted in campaign.days.values()))
 
 
