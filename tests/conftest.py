@@ -14,6 +14,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ import pytest
 from hypothesis import settings
 
 import bytepair
+from bytepair.errors import ArgumentError
 
 if TYPE_CHECKING:
     import tiktoken
@@ -122,6 +124,14 @@ def skipped_without_packages() -> Generator[None, Any, Any]:
         if missing:
             pytest.skip(f"needs {missing[0]}")
         raise
+
+
+@contextmanager
+def refused(option: str, value: object) -> Iterator[None]:
+    """The block raises an `ArgumentError` about this value of this option."""
+    with pytest.raises(ArgumentError) as wrong:
+        yield
+    assert (wrong.value.option, wrong.value.value) == (option, value)
 
 
 @pytest.fixture(scope="session")

@@ -334,6 +334,9 @@ def test_joined_templates_encode_like_their_string(
     template: chat.Template, texts: list[str]
 ) -> None:
     roles = ["system", "user", "assistant", "user"]
+    texts[2:3] = [
+        text.lstrip() for text in texts[2:3]
+    ]  # an answer is encoded apart from its prompt
     talk = [{"role": r, "content": t} for r, t in zip(roles, texts, strict=False)]
     ids, mask = TOK.render_conversation(talk, template=template, on_untrained="keep")
     assert ids == TOK.encode(written(talk, template), special="all")

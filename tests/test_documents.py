@@ -22,6 +22,7 @@ from bytepair.corpus import bounds, read, source
 from bytepair.corpus.column import Column, strings
 from bytepair.corpus.names import files_matching
 from bytepair.errors import ArgumentError, CorpusError
+from conftest import refused
 from training_options import keywords
 
 #: The module: `bytepair.corpus.read_documents` is the function in it.
@@ -194,7 +195,7 @@ def test_documents_that_are_no_text(tmp_path: Path) -> None:
 def test_no_source(source: Any, message: str) -> None:
     with pytest.raises(CorpusError, match=message):
         texts(source)
-    with pytest.raises(ArgumentError, match="start is -1"):
+    with refused("start", -1):
         bytepair.corpus.read_documents(source, start=-1)
 
 

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair import _core
 from bytepair.errors import BytepairError, FileFormatError
+from conftest import refused
 
 TEXT = "abc bcabcab hello, 中文字符 é 😀 <|bos|> 12345\n"
 linux = pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
@@ -123,7 +124,7 @@ class TestRoundTrip:
         for repeats in (0, 1000, 1 << 20, None):
             tok = bytepair.load(tmp_path, repeats=repeats)
             assert all(tok.encode(TEXT * 999) == large().encode(TEXT * 999) for _ in range(4))
-        with pytest.raises(ValueError, match="repeats is -1"):
+        with refused("repeats", -1):
             bytepair.load(tmp_path, repeats=-1)
 
     @pytest.mark.parametrize("repeats", [0, 1 << 20])

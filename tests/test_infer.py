@@ -15,6 +15,7 @@ import bytepair
 from bytepair import _core, reference
 from bytepair.errors import ArgumentError, CorpusError, CountsError
 from commands import run
+from conftest import refused
 
 NAMES = ("de", "en", "hi", "ja")
 
@@ -99,9 +100,9 @@ def test_rivals_are_those_of_a_recount(texts: list[dict[bytes, int]], data: st.D
 def test_invalid_arguments(samples: dict[str, bytepair.Counts]) -> None:
     pytest.importorskip("scipy")
     tok = bytepair.train(samples["en"], 300)
-    with pytest.raises(ArgumentError, match="merges is 0; it must be an integer of at least 1"):
+    with refused("merges", 0):
         bytepair.infer_mixture(tok, samples, merges=0)
-    with pytest.raises(ArgumentError, match="rounds is 0; it must be an integer of at least 1"):
+    with refused("rounds", 0):
         bytepair.infer_mixture(tok, samples, rounds=0)
     with pytest.raises(ArgumentError, match="needs groups"):
         bytepair.infer_mixture(tok, ["a text"])  # type: ignore[arg-type]

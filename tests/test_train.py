@@ -25,6 +25,7 @@ from bytepair import _core, reference
 from bytepair.errors import CorpusError
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.options import Ties, TrainSettings
+from conftest import refused
 
 ALL_TIES: tuple[Ties, ...] = get_args(Ties)
 
@@ -162,7 +163,7 @@ def test_initial_tokens_are_there_whatever_the_text() -> None:
         bytepair.train(["x"], 300, options=bytepair.TrainOptions(initial_tokens=["New York"]))
     with pytest.raises(bytepair.errors.VocabularyError, match="room for 5"):
         bytepair.train(["x"], 270, options=bytepair.TrainOptions(initial_tokens=words))
-    with pytest.raises(TypeError, match="initial_tokens is 'word'"):
+    with refused("initial_tokens", "word"):
         bytepair.train(["x"], 300, options=bytepair.TrainOptions(initial_tokens="word"))
 
 
@@ -229,7 +230,7 @@ def test_special_tokens_given_twice_are_an_error() -> None:
 
 
 def test_options_that_make_no_sense_are_errors() -> None:
-    with pytest.raises(ValueError, match="min_count is 0"):
+    with refused("min_count", 0):
         bytepair.train(["x"], 300, options=bytepair.TrainOptions(min_count=0))
     with pytest.raises(TypeError, match="a list of names"):
         bytepair.train(["x"], 300, special_tokens="<a>")
