@@ -237,7 +237,8 @@ def test_options_are_those_of_the_command(
     "words",
     ["train NAME.json -o new", "train folder --vocab-size 266 -o new", "inspect named",
      "compare tokenizer one NAME.txt", "mixture tokenizer NAME.txt a.txt --merges 1",
-     "evaluate tokenizer --against none --parallel NAME.txt --parallel a.txt"],
+     "evaluate tokenizer --against none --parallel NAME.txt --parallel a.txt",
+     "evaluate tokenizer --against none --parallel NAME.txt --parallel a.txt --markdown"],
 )  # fmt: skip
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
 def test_a_name_does_not_command_the_terminal(

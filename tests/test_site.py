@@ -152,7 +152,8 @@ def test_the_search_finds_what_people_look_for(browser: Any, address: str) -> No
     lost = {}
     for query, page in QUERIES.items():
         pages = searched(sheet, query, address)
-        if page not in pages[:FIRST]:
+        most = 1 if page == "count-tokens" else FIRST
+        if page not in pages[:most]:
             lost[query] = pages[:FIRST]
     sheet.close()
     assert not lost, lost

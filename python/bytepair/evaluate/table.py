@@ -260,7 +260,7 @@ def _escape(text: str) -> str:
     """Escape the text of a token for Markdown and for HTML in it."""
     for character in "\\`*_[]|~":
         text = text.replace(character, "\\" + character)
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", "↵")
+    return visible(text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", "↵"))
 
 
 def to_json(evaluation: Evaluation) -> str:
