@@ -257,7 +257,10 @@ VARIES = re.compile(r"\b\d+\.\d+ s\b|\(\d+\.\d+ MB\)")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the transcripts are of a POSIX shell")
-@pytest.mark.parametrize("name", ["README.md", "docs/fine-tune.md", "docs/corpora.md"])
+@pytest.mark.parametrize(
+    "name",
+    ["README.md", "docs/fine-tune.md", "docs/corpora.md", "docs/engines.md", "docs/evaluate.md"],
+)
 def test_transcripts_are_real(name: str, tmp_path: Path) -> None:
     """Those of pages show warnings and errors, too."""
     page, stderr = (ROOT / name).read_text("utf-8"), subprocess.STDOUT

@@ -247,6 +247,10 @@ def test_glitch_candidates_are_near_what_is_never_trained(
     assert sorted(evaluate.glitch_candidates(trained, embeddings, limit=3)) == sorted(weak)
     with pytest.raises(bytepair.errors.ArgumentError, match="shape"):
         evaluate.glitch_candidates(trained, embeddings[:20])
+    with pytest.raises(bytepair.errors.ArgumentError, match="an array of one row for each id"):
+        evaluate.glitch_candidates(trained, ["a text"])  # type: ignore[arg-type]
+    with pytest.raises(bytepair.errors.ArgumentError, match="pass the others as against="):
+        evaluate.measure({"mine": trained})  # type: ignore[arg-type]
 
 
 def test_every_token_that_training_makes_is_reachable(trained: bytepair.Tokenizer) -> None:

@@ -48,7 +48,9 @@ _SIZES: Final = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10*
 def number(text: str | float) -> int:
     """Option type: an integer from 1 to 2^63 - 1, with an optional suffix K, M, B (or G) or T."""
     match = re.fullmatch(
-        r"([0-9][0-9_,]*\.?[0-9]*(?:e[0-9]{1,2})?)([KMBGT]?)", str(text).strip(), re.I
+        r"((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9][0-9_]*)\.?[0-9]*(?:e[0-9]{1,2})?)([KMBGT]?)",
+        str(text).strip(),
+        re.I,
     )
     value = Fraction(match[1].replace(",", "")) * _SIZES[match[2].upper()] if match else Fraction(0)
     if not 1 <= value < 1 << 63 or value.denominator != 1:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core, sample
-from bytepair._internal.checks import check_many
+from bytepair._internal.checks import check_kind, check_many
 from bytepair._internal.drawing import html_table
 from bytepair.corpus.sampling import Sample
 from bytepair.errors import NotFetchedError, VocabularyError
@@ -113,6 +113,7 @@ def measure(
         >>> evaluation.compression[-1].text, evaluation.compression[-1].tokens["bytes"]
         ('mine', 11)
     """
+    check_kind("tokenizer", tokenizer, _core.Tokenizer, "pass the others as against=")
     own = {}
     for key, value in (texts or {}).items():
         own[key] = list(check_many(f"texts[{key!r}]", value))

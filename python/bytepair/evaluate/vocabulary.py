@@ -191,7 +191,10 @@ def glitch_candidates(
         'x'
     """
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
-    matrix = np.asarray(embeddings, np.float64)
+    try:
+        matrix = np.asarray(embeddings, np.float64)
+    except (TypeError, ValueError):
+        raise refuse("embeddings", embeddings, "an array of one row for each id") from None
     if matrix.ndim != 2 or len(matrix) < tokenizer.vocab_size:
         raise ArgumentError(
             f"embeddings has the shape {matrix.shape}, and the tokenizer {tokenizer.vocab_size} ids"
