@@ -191,12 +191,13 @@ pub(super) fn merge(mut tables: Vec<CountTable>) -> Result<Counts> {
         }));
         tables[1..].rotate_right(1);
     }
-    let (short, long) = tables.into_iter().map(|table| (table.short, table.long)).unzip();
-    in_order(short, long)
+    let (short, long): (Vec<_>, Vec<_>) =
+        tables.into_iter().map(|table| (table.short, table.long)).unzip();
+    in_order(short, &long)
 }
 
 /// The rows of tables without common pretokens, in order of first occurrence.
-fn in_order(tables: Vec<ShortRows>, long: Vec<LongRows>) -> Result<Counts> {
+fn in_order(tables: Vec<ShortRows>, long: &[LongRows]) -> Result<Counts> {
     let rows = tables.iter().map(|table| table.rows.len()).max().unwrap_or(0);
     let mut counts = Counts::with_room_for_about(rows * 8, rows);
     let mut short = FirstSeenOrder::new(tables.into_iter().map(ShortRows::into_rows));
