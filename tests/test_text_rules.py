@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import tokenizers
 
 import json_documents
 from against_tokenizers import Pair, differences
@@ -83,6 +84,29 @@ def test_tokens_that_nothing_reaches_are_kept(name: str, kind: str, tmp_path: Pa
     )  # fmt: skip
     assert not list(differences(document, [*HARD, name, f"x{name}y"], tmp_path))
     assert Pair(document, tmp_path).own.vocab_size == len(names) + bool(name)
+
+
+@pytest.mark.parametrize("place", [0, 3])
+def test_an_export_lists_the_unknown_token_in_its_vocabulary(place: int, tmp_path: Path) -> None:
+    """Also where it is the token after the others, which `tokenizers` would number so anyway."""
+    document = json_documents.document(random.Random(0))
+    for part in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
+        document[part] = None
+    names = ["a", "b", "ab"]
+    names.insert(place, "<unk>")
+    document["added_tokens"] = [
+        {"id": place, "content": "<unk>", "single_word": False, "lstrip": False, "rstrip": False,
+         "normalized": False, "special": True},
+    ]  # fmt: skip
+    document["model"].update(
+        vocab={token: id for id, token in enumerate(names)}, merges=["a b"], unk_token="<unk>",
+        fuse_unk=False, byte_fallback=False, continuing_subword_prefix=None,
+        end_of_word_suffix=None, ignore_merges=False,
+    )  # fmt: skip
+    pair = Pair(document, tmp_path)
+    path = pair.own.export(tmp_path / "written.json", "huggingface")
+    written = tokenizers.Tokenizer.from_file(str(path))
+    assert written.encode("axab<unk>").ids == pair.own.encode("axab<unk>", special="all")
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

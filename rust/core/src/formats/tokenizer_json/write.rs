@@ -266,14 +266,20 @@ fn ignores_merges(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<bool>
     })
 }
 
-/// The added tokens that are listed in the vocabulary, although they are no ordinary tokens:
-/// `tokenizers` numbers the others after the vocabulary.
+/// The added tokens that are listed in the vocabulary, although they are no ordinary tokens. Those
+/// that follow it are not, since `tokenizers` numbers them so; but it does not find the unknown token
+/// among them, so that one is listed, with those before it.
 fn added_in_vocabulary(parts: &TokenizerParts, names: &BTreeMap<u32, String>) -> Vec<AddedToken> {
     let mut added = without_lookalikes(parts);
     added.retain(|token| !names.contains_key(&token.id));
     let size = names.len() + usize::from(empty_token(parts).is_some());
     let follow = added.iter().zip(size..).all(|(token, next)| token.id as usize == next);
-    if follow { Vec::new() } else { added }
+    if follow {
+        let unknown = parts.rules.symbols.as_ref().and_then(|symbols| symbols.unknown);
+        let place = added.iter().position(|token| Some(token.id) == unknown);
+        added.truncate(place.map_or(0, |place| place + 1));
+    }
+    added
 }
 
 /// The id of the token without bytes, if the tokenizer was read from a file with one.
