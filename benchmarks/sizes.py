@@ -10,6 +10,7 @@ ids that do not occur in it.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from itertools import pairwise
 
 import bytepair
@@ -17,7 +18,7 @@ import bytepair
 SIZES = [2048 << n for n in range(7)]
 
 
-def row(tok: bytepair.Tokenizer, texts: list[str]) -> tuple[int, float, float]:
+def row(tok: bytepair.Tokenizer, texts: Sequence[str]) -> tuple[int, float, float]:
     """The size, the bytes per token and the share of unused ids of a tokenizer on some texts."""
     use = bytepair.evaluate.use(tok, texts)
     return tok.vocab_size, use.bytes / use.tokens, len(use.unused) / tok.vocab_size
