@@ -240,7 +240,7 @@ class JinjaWriter(Writer):
             out.trained[first:] = bytes(compress(out.trained[first:], [it != "" for it in items]))
             out.items[first:] = [item for item in items if item != ""]
             return
-        name = next(one.content for one in self._strips if one.id in out.items)
+        name = next(one.content for one in self._strips if one.id in items)
         text = (
             f"special tokens such as {name!r} strip the white space beside them "
             "in transformers, and here they do not"

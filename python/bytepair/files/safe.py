@@ -93,11 +93,11 @@ def is_plain(name: str) -> bool:
         >>> [is_plain(name) for name in ("a.bin", "", "..", "a/b", "C:x", "a\\b", "nul.txt", "x ")]
         [True, False, False, False, False, False, False, False]
     """
-    plain = not re.search(r'[\x00-\x1f\x7f-\x9f\ud800-\udfff<>:"/\\|?*]', name) and name[
-        -1:
-    ] not in ("", ".", " ")
+    if not name or name[-1] in ". ":
+        return False
     device = re.fullmatch(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])", name.partition(".")[0])
-    return plain and device is None
+    refused = re.search(r'[\x00-\x1f\x7f-\x9f\ud800-\udfff<>:"/\\|?*]', name)
+    return device is None and refused is None
 
 
 def check_regular(path: Path) -> None:

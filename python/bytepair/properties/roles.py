@@ -154,5 +154,16 @@ def written_templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
 
 
 def with_tags(template: str) -> str:
-    """The template that `with_comments` was given."""
-    return _COMMENT.sub(r"{%\1%}", template)
+    """The template that `with_comments` was given.
+
+    A template whose comments are not in pairs has other comments, such as a heading.
+
+    Example:
+        >>> with_tags("{# generation #}a{# endgeneration #}")
+        '{% generation %}a{% endgeneration %}'
+        >>> with_tags("{# generation #}a")
+        '{# generation #}a'
+    """
+    comments = _COMMENT.findall(template)
+    are_paired = 2 * sum("end" in comment for comment in comments) == len(comments)
+    return _COMMENT.sub(r"{%\1%}", template) if are_paired else template

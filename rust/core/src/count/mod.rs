@@ -218,7 +218,7 @@ impl Counter {
             let memory: usize = self.tables.iter().map(CountTable::memory).sum();
             let spilled =
                 |table: &CountTable| table.limit.as_ref().is_some_and(|l| l.spill.is_some());
-            // Merging in memory takes the rows of all tables in addition to the tables.
+            // Until a block of a table is freed, its rows are in the counts as well.
             if self.tables.iter().any(spilled) || 4 * memory > limit.memory * self.tables.len() {
                 let folder = limit.folder.clone();
                 let in_memory = limit.memory * self.tables.len() / 2;
