@@ -293,7 +293,8 @@ def _words(tok: bytepair.Tokenizer) -> str:
         return f"a sentence in tokens: {tok.show(SENTENCE, color=option.colored())}"
     learned = {left + right for left, right in tok.merges()}
     words = {token.decode(errors="replace").strip() for token in learned}
-    longest = sorted((word for word in words if word.isidentifier()), key=lambda w: (-len(w), w))
+    shown = (word for word in words if word.isidentifier() and can_write(word, sys.stdout))
+    longest = sorted(shown, key=lambda word: (-len(word), word))
     return f"longest words learned: {' '.join(longest[:WORDS_SHOWN]) or 'none'}"
 
 
