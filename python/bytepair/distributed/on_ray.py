@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from bytepair.errors import ShardError
+from bytepair.errors import ShardError, visible
 
 #: The number of seconds in which a cluster must answer.
 CONNECT_SECONDS: Final = 10.0
@@ -61,15 +61,15 @@ def _check_reachable() -> None:
     if address == "auto":
         note = _address_file()
         origin = str(note)
-        address = note.read_text(encoding="utf-8").strip() if note.is_file() else ""
+        address = note.read_text("utf-8", errors="replace").strip() if note.is_file() else ""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if not host or not port.isdecimal():
         return
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
-    except OSError as error:
+    except (OSError, OverflowError) as error:  # a port above 65,535
         raise ConnectionError(
-            f"no Ray cluster answers at {address}, which {origin} names: {error}; "
+            f"no Ray cluster answers at {visible(address)}, which {origin} names: {error}; "
             "start one with `ray start --head`, name another in RAY_ADDRESS, or set "
             "RAY_ADDRESS=local to use this machine alone"
         ) from error
