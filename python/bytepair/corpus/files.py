@@ -140,8 +140,8 @@ def splits_of(files: list[Input]) -> list[str | None]:
         ['train', 'test']
     """
     beside = defaultdict[PurePosixPath, list[str]](list)
-    for path in (PurePosixPath(file.path) for file in files):
-        beside[path.parent].append(path.name)
+    for file in files:
+        beside[PurePosixPath(file.path).parent].append(PurePosixPath(file.path).name)
     last_there = cache(lambda folder: _last_shard(beside[folder]))
     last_here = cache(lambda folder: _last_shard(path.name for path in folder.glob("*.parquet")))
 
