@@ -10,6 +10,7 @@ document (`bytepair.corpus.bounds`).
 from __future__ import annotations
 
 import itertools
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
@@ -21,8 +22,9 @@ from bytepair._internal.checks import check_whole
 from bytepair._internal.progress import ShareRead
 from bytepair.corpus import arrow, bounds
 from bytepair.corpus.bounds import Expansion, ReadBounds
-from bytepair.corpus.column import Column, Skip, SkipLog, until
+from bytepair.corpus.column import Column, Skip, SkipLog, strings, until
 from bytepair.corpus.files import Input
+from bytepair.corpus.json_values import read_json
 from bytepair.corpus.kinds import CorpusFile, Kind, compression_of, kind_of
 from bytepair.corpus.read_ahead import ahead, check_stopped
 from bytepair.corpus.source import Reading, Source, resolve_files
@@ -106,6 +108,24 @@ def _strided(
 
 
 # ---------------------------------------------------------------------------- one file
+
+
+def read_list(file: Input) -> list[Any]:
+    """The rows of a list in one value of JSON, as Alpaca and ShareGPT are published.
+
+    Raises:
+        CorpusError: if the file is not such a list.
+    """
+    whole = Reading(max_document_bytes=sys.maxsize)
+    pieces = [piece for piece in read(file, whole, kind="text") if isinstance(piece, Column)]
+    try:
+        rows = read_json("".join(text for piece in pieces for text in strings(piece)))
+    except ValueError as error:
+        hint = "if each line is an object, rename it to .jsonl"
+        raise CorpusError(f"{file.name}: {error}", hint=hint) from None
+    if not isinstance(rows, list):
+        raise CorpusError(f"{file.name}: it must be a list of rows, not an object")
+    return rows
 
 
 def read(
@@ -217,15 +237,25 @@ def _open(
     batch_bytes: int,
     stack: ExitStack,
 ) -> _core.DocumentReader:
-    """Open a file in the core: by its path, or as a Python file object if it is remote."""
-    name, packing, size, source = file.path, compression_of(file.path), file.size, None
-    if kind == "parquet" and packing is not None:
-        from tempfile import TemporaryFile
+    """Open a file in the core: by its path, or as a Python file object.
 
-        source = stack.enter_context(TemporaryFile())  # noqa: SIM115 - it is closed
+    Arrow and lists of JSON are copied to a temporary file of parquet or jsonl.
+    """
+    name, packing, size, source = file.path, compression_of(file.path), file.size, None
+    if kind == "json":
+        kind, packing, source = "jsonl", None, _temporary(stack)
+        source.writelines(json.dumps(row).encode() + b"\n" for row in read_list(file))
+        size = source.tell()
+        source.seek(0)
+    elif kind in ("parquet", "arrow") and packing is not None:
+        source = _temporary(stack)
         size, packing = _unpack(file, packing, source), None
     elif file.cloud is not None:
         name, source = file.name, stack.enter_context(_open_cloud(file, kind))
+    if kind == "arrow":
+        table, kind, source = source or file.path, "parquet", _temporary(stack)
+        arrow.write_parquet(table, reading.column, file.name, source)
+        size = source.tell()
     return _core.DocumentReader(
         CorpusFile(name, kind, packing), reading.column, errors=reading.errors,
         doc_cap=reading.doc_cap, bounds=ReadBounds(reading.max_document_bytes, batch_bytes),
@@ -234,8 +264,14 @@ def _open(
     )  # fmt: skip
 
 
+def _temporary(stack: ExitStack) -> IO[bytes]:
+    from tempfile import TemporaryFile
+
+    return stack.enter_context(TemporaryFile())
+
+
 def _open_cloud(file: Input, kind: str) -> Any:
-    if kind == "parquet":
+    if kind in ("parquet", "arrow"):
         return file.cloud.open_input_file(file.path)
     return file.cloud.open_input_stream(file.path, compression=None)
 

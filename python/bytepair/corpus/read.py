@@ -114,7 +114,7 @@ def _read_files(
     for file in files:
         share.enter(file.size)
         for piece in read(file, reading, share=share, batch_bytes=BATCH_BYTES):
-            is_table = kind_of(file.path) == "parquet"
+            is_table = kind_of(file.path) in ("parquet", "arrow")
             if isinstance(piece, Skip) and piece.rows != 1 and is_table:
                 # the file is invalid, not a single document
                 text = f"{file.name}, row {piece.first}: {piece.reason}"

@@ -186,11 +186,13 @@ class _Count:
             first += len(some)
 
     def _core_reads(self, files: list[Path]) -> bool:
-        """Whether all files can be read by the core.
+        """Whether the core can read all files itself.
 
         If all of the text is counted at once, the core tries, and only what it cannot read is
         streamed.
         """
+        if any(kind_of(file) in ("arrow", "json") for file in files):
+            return False
         if self._reading.is_whole and self.checkpoint.path is None:
             return True
         tables = [file for file in files if _is_parquet(file)]

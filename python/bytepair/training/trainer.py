@@ -64,8 +64,8 @@ def train(
 
     Args:
         source: an iterable of `str`, one document each; the path of a text file (one document),
-            of jsonl or parquet, optionally compressed as `.gz` or `.zst`, or of a folder of such
-            files; a glob; a URL of remote storage; an iterable of `Path`; a table or column of
+            of jsonl, parquet or Arrow IPC, or of a list in `.json`, optionally compressed as `.gz`
+            or `.zst`, or of a folder of such files; a glob; a URL of remote storage; an iterable of `Path`; a table or column of
             pyarrow, polars, pandas or DuckDB; a data set of `datasets`; an iterable of mappings; or
             `Counts`, which determine the pattern. Texts that look like paths are an error:
             `bytepair.corpus.Texts` and `bytepair.corpus.Paths` say what strings are. With a
