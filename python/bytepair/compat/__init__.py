@@ -38,9 +38,9 @@ _lazy(
     __name__,
     {
         "conversions": (
-            "FORMATS", "export_losses", "to_huggingface", "to_tiktoken", "to_transformers",
+            "FORMATS", "PaddedBatch", "encode_arrow", "export_losses", "pad", "to_huggingface",
+            "to_tiktoken", "to_transformers",
         ),
-        "rows": ("PaddedBatch", "encode_arrow", "pad"),
         **{name: (name,) for name in ("huggingface", "nanochat", "rustbpe", "tiktoken")},
     },
 )  # fmt: skip
