@@ -156,7 +156,7 @@ def test_without_the_module_the_reason_is_said(
 ) -> None:
     for folder in ("page", "alone"):
         (tmp_path / folder).symlink_to(Path(explore.__file__).parent / folder)
-    monkeypatch.setattr("bytepair.explore.export._HERE", tmp_path)
+    monkeypatch.setattr("bytepair.explore.answers._HERE", tmp_path)
     with pytest.raises(bytepair.errors.ArgumentError, match="make wasm"):
         explore.to_html({"a": trained}, "a", all_views=True)
 

@@ -23,7 +23,17 @@ from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.vocabulary import padding
 from bytepair.training.counting import CountOptions
 from bytepair.training.counts import Counts, check_names
-from bytepair.training.options import Ties, TrainOptions, TrainSettings
+from bytepair.training.options import (
+    CheckedGroups,
+    Groups,
+    Ties,
+    TrainOptions,
+    TrainSettings,
+    check_groups,
+    count_groups,
+    pattern_of,
+    refuse_checkpoint,
+)
 from bytepair.training.recipes import (
     SUPERWORDS_NOTE,
     Mixture,
@@ -33,14 +43,6 @@ from bytepair.training.recipes import (
     check_development,
     divided,
     learn_parity,
-)
-from bytepair.training.sources import (
-    CheckedGroups,
-    Groups,
-    check_groups,
-    count_groups,
-    pattern_of,
-    refuse_checkpoint,
 )
 
 
