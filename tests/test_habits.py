@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import bytepair
-from bytepair._internal.checks import HABITS, KEYWORDS, MODULE_NAMES
+from bytepair._internal.hints import HABITS, KEYWORDS, MODULE_NAMES
 from bytepair.errors import ArgumentError
 
 #: The keywords that methods for one short text know, to refuse them.

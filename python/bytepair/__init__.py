@@ -93,7 +93,7 @@ def __getattr__(name: str) -> object:
     elif name in __all__:
         value = _import_module(f"bytepair.{name}")
     else:
-        from bytepair._internal.checks import MODULE_NAMES
+        from bytepair._internal.hints import MODULE_NAMES
 
         hint = f"; use {MODULE_NAMES[name]}" if name in MODULE_NAMES else ""
         raise AttributeError(f"module 'bytepair' has no attribute {name!r}{hint}", name=name)

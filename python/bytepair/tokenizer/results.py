@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 from bytepair import _core
-from bytepair._internal.checks import refuse, unknown_keyword
+from bytepair._internal.checks import refuse
+from bytepair._internal.hints import unknown_keyword
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bytepair import _core
-from bytepair._internal.checks import NotHere, integers, missing, unknown_keyword
+from bytepair._internal.checks import integers
+from bytepair._internal.hints import NotHere, missing, unknown_keyword
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.properties import roles as roles_of
 from bytepair.properties.tokens import pattern_text
