@@ -11,7 +11,6 @@ import pytest
 import tokenizers
 
 import bytepair
-
 import json_documents
 from against_tokenizers import Pair, differences
 from bytepair.errors import FormatError
