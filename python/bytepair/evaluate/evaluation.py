@@ -20,15 +20,9 @@ from numpy.typing import NDArray
 from bytepair import _core, sample
 from bytepair._internal.checks import check_kind, check_many
 from bytepair._internal.drawing import html_table
-from bytepair.corpus.sampling import Sample
+from bytepair.corpus.read import Sample
 from bytepair.errors import NotFetchedError, VocabularyError
-from bytepair.evaluate.texts import (
-    USUAL_RIVALS,
-    Compression,
-    compress,
-    rivals_of,
-    samples,
-)
+from bytepair.evaluate.texts import USUAL_RIVALS, Compression, compress, rivals_of, samples
 from bytepair.evaluate.vocabulary import Use, VocabularyReport, brief, inspect, use
 from bytepair.files.outputs import write_whole
 from bytepair.tokenizer import Tokenizer
