@@ -8,6 +8,7 @@ a message apart, so this value takes its place.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from bytepair import _core
@@ -79,7 +80,8 @@ class TemplateWriter(Writer):
         """Append a conversation. An error contains the index of the message and the rule."""
         template, trained = self.template, None
         if row.messages[0]["role"] == "developer" and "developer" not in self.roles:
-            row = row.with_system()
+            first = {**row.messages[0], "role": "system"}  # OpenAI calls it the developer's
+            row = replace(row, messages=[first, *row.messages[1:]])
         messages: list[Numbered] = list(enumerate(row.messages))
         if template.merge_system is not None and row.messages[0]["role"] == "system":
             messages = self._merged(row.messages)

@@ -6,6 +6,7 @@ Each shared option is defined once, with its name, type and help.
 from __future__ import annotations
 
 import inspect
+import logging
 import os
 import re
 import sys
@@ -18,7 +19,7 @@ from typing import Any, Final, TypeVar, cast, get_args
 import click
 
 import bytepair
-from bytepair.cli.messages import BadValue, Misuse, hide_log
+from bytepair.cli.messages import BadValue, Misuse
 from bytepair.cli.paths import (
     COUNTS_FILE,
     FOLDER,
@@ -222,7 +223,7 @@ split = click.option(
 
 def _be_quiet(_: click.Context, __: click.Parameter, is_quiet: bool) -> None:
     if is_quiet:
-        hide_log()
+        logging.getLogger("bytepair").setLevel(logging.WARNING)
 
 
 quiet = click.option(

@@ -32,17 +32,15 @@ FORMATS: Final = get_args(WrittenFormat)
 def to_tiktoken(tokenizer: _core.Tokenizer, name: str = "bytepair") -> tiktoken.Encoding:
     """Convert the tokenizer to a `tiktoken.Encoding`.
 
-    Its ids are the same for every text, provided that the split pattern matches all text, as
-    all named patterns do (tiktoken drops text outside of matches), and the merge rule is
-    "ranks".
+    Its ids are the same for every text.
 
     Args:
         tokenizer: the tokenizer.
         name: the name of the encoding.
 
     Raises:
-        ValueError: if the merge rule is not "ranks", or the pattern normalizes text: tiktoken
-            supports neither.
+        ValueError: if the merge rule is not "ranks", the pattern does not match all text, or
+            texts are normalized: tiktoken supports none of these.
 
     Example:
         >>> import bytepair

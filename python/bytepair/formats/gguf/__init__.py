@@ -39,6 +39,7 @@ from bytepair.formats.pieces import (
     UNUSED,
     USER_DEFINED,
 )
+from bytepair.properties.roles import giving
 from bytepair.properties.tokens import form, is_rule_of_ranks, ordinary
 
 VERSIONS: Final = (2, 3)
@@ -253,7 +254,7 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
 
 def hints(tokenizer: _core.Tokenizer) -> list[str]:
     """How a file loses less."""
-    return gguf_metadata.hints(tokenizer)
+    return [] if "eos_token" in gguf_metadata.role_ids(tokenizer) else [giving("eos")]
 
 
 def _added(tokenizer: _core.Tokenizer) -> dict[int, tuple[str, int]]:
