@@ -26,11 +26,7 @@ from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row
 from bytepair.chat.segments import Encoded, Segments, Writer
 from bytepair.chat.sources import ConversationSource, read
-from bytepair.errors import (
-    ArgumentError,
-    ConversationError,
-    SpecialTokenError,
-)
+from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 
 if TYPE_CHECKING:
     import pyarrow as pa

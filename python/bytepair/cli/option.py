@@ -20,13 +20,7 @@ import click
 
 import bytepair
 from bytepair.cli.messages import BadValue, Misuse
-from bytepair.cli.paths import (
-    COUNTS_FILE,
-    FOLDER,
-    check_outputs,
-    files_of,
-    replacing,
-)
+from bytepair.cli.paths import COUNTS_FILE, FOLDER, check_outputs, files_of, replacing
 from bytepair.corpus.column import Errors
 from bytepair.corpus.files import Split
 

@@ -22,13 +22,7 @@ from bytepair._internal.checks import check_kind, check_many, check_mapping
 from bytepair._internal.drawing import brief, brief_html, html_table
 from bytepair.corpus.read import Sample
 from bytepair.errors import NotFetchedError, VocabularyError
-from bytepair.evaluate.texts import (
-    USUAL_RIVALS,
-    Compression,
-    compress,
-    rivals_of,
-    samples,
-)
+from bytepair.evaluate.texts import USUAL_RIVALS, Compression, compress, rivals_of, samples
 from bytepair.evaluate.vocabulary import Use, VocabularyReport, inspect, use
 from bytepair.files.outputs import write_whole
 from bytepair.tokenizer import Tokenizer

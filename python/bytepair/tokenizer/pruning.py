@@ -178,7 +178,7 @@ def prune(
     ids[old] = np.arange(len(old))
     if (ids >= 0).all():  # nothing goes; a new model would lack the counts of the merges
         return Pruned(tokenizer, ids)
-    return Pruned(type(tokenizer)(model)._with_repeats(_core.repeats(tokenizer)), ids)
+    return Pruned(type(tokenizer)(model).replace(repeats=_core.repeats(tokenizer)), ids)
 
 
 def _tokens_to_keep(
