@@ -639,18 +639,19 @@ def test_published_vocabularies_of_the_shared_data(
 def test_a_list_in_place_of_a_mapping_is_an_error_that_names_it(
     trained: bytepair.Tokenizer,
 ) -> None:
-    wrong: list[Any] = [trained]
-    for name, call in [
-        ("tokenizers", lambda: evaluate.compress(wrong, {"a": "b"})),  # type: ignore[arg-type]
-        ("texts", lambda: evaluate.compress({"a": trained}, ["b"])),  # type: ignore[arg-type]
-        ("texts", lambda: evaluate.measure(trained, texts=["b"])),  # type: ignore[arg-type]
-        ("texts", lambda: evaluate.parallel(["b"])),  # type: ignore[arg-type]
-        ("tokenizer", lambda: evaluate.use(wrong, ["b"])),  # type: ignore[arg-type]
-        ("tokenizer", lambda: evaluate.sweep(wrong)),  # type: ignore[arg-type]
-        ("tokenizer", lambda: evaluate.by_language(wrong)),  # type: ignore[arg-type]
-    ]:
+    wrong: Any = [trained]
+    uses: list[tuple[str, Callable[[], Any]]] = [
+        ("tokenizers", lambda: evaluate.compress(wrong, {"a": "b"})),
+        ("texts", lambda: evaluate.compress({"a": trained}, wrong)),
+        ("texts", lambda: evaluate.measure(trained, texts=wrong)),
+        ("texts", lambda: evaluate.parallel(wrong)),
+        ("tokenizer", lambda: evaluate.use(wrong, ["b"])),
+        ("tokenizer", lambda: evaluate.sweep(wrong)),
+        ("tokenizer", lambda: evaluate.by_language(wrong)),
+    ]
+    for name, use in uses:
         with pytest.raises(ArgumentError) as caught:
-            call()
+            use()
         assert caught.value.option == name
 
 
