@@ -50,7 +50,9 @@ def split(text: str, pattern: str | Sequence[str]) -> list[bytes]:
 
     step, *later_steps = [pattern] if isinstance(pattern, str) else pattern
     pretokens, end = [], 0
-    expression, at = regex.compile(PATTERNS.get(step, step)), 0
+    source, at = PATTERNS.get(step, step), 0
+    # Only this version has `&&` in classes, and only the other one folds case as the core does.
+    expression = regex.compile(source, regex.V1 if "&&" in source else regex.V0)
     while match := expression.search(text, at):
         at = max(match.end(), match.start() + 1)
         if match.group():

@@ -330,11 +330,13 @@ def nothing_to_learn(trained: int, length: int, max_tokens: int | None) -> tuple
             "the mask is all 1: the template trains on everything, including the user's text",
             'mark the trained parts in the template, or pass on_untrained="keep"',
         )
-    is_cut = max_tokens is not None and length >= max_tokens
-    limit = f"max_tokens={max_tokens} cut off what would be"
+    keep = 'pass on_untrained="keep" to keep it'
+    if max_tokens is not None and length >= max_tokens:
+        limit = f"max_tokens={max_tokens} cut off what would be trained on"
+        return f"the mask is all 0: {limit}", f"raise max_tokens, or {keep}"
     return (
-        f"the mask is all 0: {limit if is_cut else 'no message has text that is'} trained on",
-        'add a reply within the limit, or pass on_untrained="keep" to accept it',
+        "the mask is all 0: no message has text that is trained on",
+        f"add a reply, or render a prompt with render_for_completion, or {keep}",
     )
 
 

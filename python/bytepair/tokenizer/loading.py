@@ -59,7 +59,7 @@ def load(
         format: the format of the file, if it cannot be detected: `bytepair`, or a name in the table
             of `docs/formats`.
         pattern: the split pattern, for formats that do not contain one: a name in
-            `bytepair.PATTERNS`, "kimi" for the files of Kimi, or a regular expression.
+            `bytepair.PATTERNS`, or a regular expression.
         special_tokens: the special tokens and their ids, for formats that do not contain them; or
             the path of a `tokenizer_config.json`, or of another JSON file with names and ids.
         allow_pickle: whether to read nanochat's `tokenizer.pkl`; no code in it is executed.
@@ -99,10 +99,6 @@ def load(
         raise refuse("source", source, "a path, a name or a tokenizer of another library")
     if uncovered not in (None, "error", "drop"):
         raise refuse("uncovered", uncovered, '"error" or "drop"')
-    if pattern == "kimi":
-        from bytepair.formats.tiktoken import KIMI
-
-        pattern = KIMI
     regex = None if pattern is None else _core.pattern(pattern)
     if isinstance(special_tokens, str | os.PathLike):
         from bytepair.formats.tiktoken import listed
