@@ -73,6 +73,11 @@ def test_ranks_are_found() -> None:
     for rank, world in [(None, None), (None, 4), (1, None), (3, 3)]:
         with pytest.raises(ShardError, match=r"are unknown; pass both|not below world_size"):
             place(rank, world, {})
+    wrong = [{"RANK": "²"}, {"RANK": "9" * 5000}, {"RANK": "1", "WORLD_SIZE": "x"}]
+    for environment in [*wrong, {**slurm, "SLURM_ARRAY_TASK_MIN": "\x1b[2J"}]:
+        with pytest.raises(ShardError) as caught:
+            place(None, None, environment)
+        assert "\x1b" not in str(caught.value)
 
 
 @pytest.mark.parametrize("world", [1, 2, 5])
@@ -190,8 +195,8 @@ def test_tasks_and_what_they_take_can_be_sent(
             function(*pickle.loads(pickle.dumps((item, *arguments))))
 
     files = [path for path in source if path.suffix == ".txt"]
-    monkeypatch.setattr(tasks.on_ray, "check", lambda: None)
-    monkeypatch.setattr(tasks.on_ray, "run", run)
+    monkeypatch.setattr(tasks, "check_ray", lambda: None)
+    monkeypatch.setattr(tasks, "run_on_ray", run)
     expected = bytepair.count(files)
     for some in (files, files[:2], files[:1]):
         counts = distributed.count(some, tmp_path / "c.parquet", ray=True, task_bytes=1)

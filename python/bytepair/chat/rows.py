@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from bytepair._internal.checks import check_choice, refuse
-from bytepair.chat.kinds import KINDS, RowKind, is_list, no_conversation, no_json, parsed_json
+from bytepair.chat.kinds import KINDS, RowKind, is_list, no_conversation, parsed_json
 from bytepair.chat.segments import Conversation, Truncate, Writer
 from bytepair.chat.template import FIELDS, MessageField
+from bytepair.corpus.json_values import no_json
 from bytepair.errors import ConversationError
 
 #: Which turns of the assistant are trained on: all but those with `"train": false` or
@@ -137,11 +138,6 @@ class Row:
             if role not in ("system", "developer"):
                 return role
         return None
-
-    def with_system(self) -> Row:
-        """The row with its first message as that of the system: OpenAI calls it the developer's."""
-        first = {**self.messages[0], "role": "system"}
-        return Row([first, *self.messages[1:]], self.fields, self.flags, self.is_plain)
 
     def trained(self, train_on: TrainOn, role: str) -> list[bool] | None:
         """For each message, whether it is trained on if it is from this role; None if all are."""

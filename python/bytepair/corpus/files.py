@@ -2,7 +2,8 @@
 
 Two kinds of data sets say which of their files are for validation:
 
-- The names of the Hugging Face Hub: `train-00000-of-00002.parquet`, `validation-...`, `test-...`.
+- Those of Hugging Face, by the names of the Hub, `train-00000-of-00002.parquet`, `validation-...`
+  and `test-...`, or by the folders of `DatasetDict.save_to_disk`: `train`, `validation`, `test`.
 - The names of nanochat's data sets, `shard_00000.parquet` and so on, two or more and no other
   parquet file in their folder: the last one is for validation.
 
@@ -19,7 +20,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -139,17 +140,21 @@ def splits_of(files: list[Input]) -> list[str | None]:
         >>> splits_of([Input(name, 1, None, name) for name in names])
         ['train', 'test']
     """
-    in_folder = cache(lambda folder: [path.name for path in folder.glob("*.parquet")])
+    beside = defaultdict[PurePosixPath, list[str]](list)
+    for file in files:
+        beside[PurePosixPath(file.path).parent].append(PurePosixPath(file.path).name)
+    last_there = cache(lambda folder: _last_shard(beside[folder]))
+    last_here = cache(lambda folder: _last_shard(path.name for path in folder.glob("*.parquet")))
 
     def split_of(file: Input) -> str | None:
         path = PurePosixPath(file.path) if file.cloud else Path(file.path)
         if match := _HUB.fullmatch(path.name):
             return _HUB_SPLITS[match[1]]
+        if isinstance(path, Path) and (path.parent.parent / "dataset_dict.json").exists():
+            return _HUB_SPLITS.get(path.parent.name)
         if not _SHARD.fullmatch(path.name):
             return None
-        others = (PurePosixPath(other.path) for other in files)
-        beside = (other.name for other in others if other.parent == path.parent)
-        last = _last_shard(beside if file.cloud else in_folder(path.parent))
+        last = (last_there if file.cloud else last_here)(path.parent)
         return last and ("val" if path.name == last else "train")
 
     return [split_of(file) for file in files]
@@ -186,7 +191,7 @@ def of_split(source: Files, split: Split | None, *, by_position: bool = False) -
             raise CorpusError(
                 f"{files[0].name} is the only file, and the last file is the validation split",
                 option="split",
-                hint='pass split="all" to read it',
+                hint='divide it into two files, or pass split="all" to read it',
             )
         splits = [*["train"] * (len(files) - 1), "val"]
     name = split or "train"

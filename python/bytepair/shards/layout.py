@@ -25,9 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair._internal.system import naming, sync
 from bytepair.errors import ShardError, warn
-from bytepair.files.outputs import check_alone, open_own
+from bytepair.files.outputs import check_alone, naming, open_own, sync
 from bytepair.properties.entries import NATIVE
 from bytepair.shards.manifest import NAME as MANIFEST
 from bytepair.shards.manifest import Shard, ShardFormat, ShardSplit
@@ -293,12 +292,21 @@ def _mapped(path: Path, dtype: np.dtype[Any], offset: int, count: int) -> NDArra
     """Map part of a file as an array; an empty one cannot be mapped."""
     if not count:
         return np.empty(0, dtype)
+    check_size(path, offset + count * dtype.itemsize)
     try:
-        if path.stat().st_size >= offset + count * dtype.itemsize:
-            return np.memmap(path, dtype, "r", offset, (count,)).view(np.ndarray)
+        return np.memmap(path, dtype, "r", offset, (count,)).view(np.ndarray)
     except (OSError, ValueError) as error:
         raise ShardError(f"{path} cannot be read: {error}") from error
-    raise ShardError(f"{path} is truncated")
+
+
+def check_size(path: Path, size: int) -> None:
+    """Check that a file has so many bytes, before memory is used for what they hold."""
+    try:
+        is_whole = path.stat().st_size >= size
+    except OSError as error:
+        raise ShardError(f"{path} cannot be read: {error}") from error
+    if not is_whole:
+        raise ShardError(f"{path} is truncated")
 
 
 class DiskFile:

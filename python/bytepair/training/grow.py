@@ -21,9 +21,8 @@ from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.vocabulary import with_roles_of
 from bytepair.training.counting import CountOptions
 from bytepair.training.counts import Counts
-from bytepair.training.options import Ties, TrainSettings
+from bytepair.training.options import Ties, TrainSettings, check_groups, count_groups, splitting
 from bytepair.training.recipes import SUPERWORDS_NOTE, Stages
-from bytepair.training.sources import check_groups, count_groups, splitting
 from bytepair.training.trainer import exhausted, with_denominator
 
 
@@ -166,7 +165,7 @@ def extend(
 def _grown(tokenizer: Tokenizer, learn: Callable[..., _core.Model], bar: Bar) -> Tokenizer:
     """The tokenizer with more merges and unchanged roles."""
     model = learn(on_progress=lambda done, total: bar.update("merge", done, total, "merges"))
-    grown = Tokenizer(model)._with_repeats(_core.repeats(tokenizer))
+    grown = Tokenizer(model).replace(repeats=_core.repeats(tokenizer))
     learnt = grown.vocab_size - tokenizer.vocab_size
     bar.update("merge", learnt, learnt, "merges")
     return with_roles_of(grown, tokenizer)
