@@ -6,6 +6,7 @@ import json
 import logging
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +14,7 @@ import pytest
 
 import bytepair
 from bytepair import shards
+from bytepair.corpus import files as corpus_files
 from bytepair.errors import ArgumentError, CorpusError, ShardError
 from commands import run
 from loaders import text_batches
@@ -81,6 +83,15 @@ def test_batches_of_text_take_the_same_files(nanochat: Path, tok: bytepair.Token
         batches = text_batches(nanochat, tok, 1, 8, split=split, packing="stream")
         inputs, _ = next(batches)
         assert tok.decode(inputs[0, 1:]) in texts[0]
+
+
+def test_each_folder_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    last = Mock(wraps=corpus_files._last_shard)
+    monkeypatch.setattr(corpus_files, "_last_shard", last)
+    names = [f"bucket/shard_{number:05}.parquet" for number in range(9)]
+    inputs = [corpus_files.Input(name, 1, "cloud", name) for name in names]
+    assert corpus_files.splits_of(inputs) == ["train"] * 8 + ["val"]
+    assert last.call_count == 1
 
 
 def test_names_of_the_hub_say_their_split(tmp_path: Path) -> None:

@@ -188,7 +188,7 @@ sharding = option.together(
         "--format",
         type=click.Choice(get_args(ShardFormat)),
         default="bytepair",
-        help="The format of the shards.",
+        help="The format of the shards; nanochat reads text and needs none.",
     ),
     click.option(
         "--tokens-per-shard",
