@@ -382,7 +382,7 @@ def named(tokenizer: _core.Tokenizer, name: str | None) -> Template | JinjaTempl
         raise ArgumentError(
             "the tokenizer has no chat template of its own",
             option="template",
-            hint="pass template=, one of bytepair.chat, such as chat.CHATML, or "
+            hint="pass template=, such as chat.CHATML (chatml in the shell), or "
             "chat.JinjaTemplate(source)",
         )
     name = name or roles.DEFAULT
