@@ -7,7 +7,8 @@ becomes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -147,9 +148,19 @@ def of_tokenizers(tokenizer: _core.Tokenizer, *, special: bool) -> tokenizers.To
 
     if lost := losses(tokenizer):
         raise LossError("huggingface", lost)
-    exported: tokenizers.Tokenizer = tokenizers.tokenizers.Tokenizer.from_str(text(tokenizer))
+    with _read_by("tokenizers"):
+        exported: tokenizers.Tokenizer = tokenizers.tokenizers.Tokenizer.from_str(text(tokenizer))
     exported.encode_special_tokens = not special
     return exported
+
+
+@contextmanager
+def _read_by(library: str) -> Iterator[None]:
+    """What another library raises, since notes of a native file may be damaged, as our error."""
+    try:
+        yield
+    except Exception as error:
+        raise FormatError(FILE, f"{library} cannot read what it becomes: {error}") from error
 
 
 def of_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokenizerFast:
@@ -163,7 +174,8 @@ def of_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokeni
     with TemporaryDirectory() as name:
         folder = Path(name)
         write_files(folder, files(tokenizer, folder))
-        fast = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
+        with _read_by("transformers"):
+            fast = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
         stops = (folder / GENERATION).is_file()
         kind = transformers.GenerationConfig
         fast.generation_config = kind.from_pretrained(folder) if stops else kind()
