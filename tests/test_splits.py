@@ -142,10 +142,10 @@ def test_commands_take_splits(nanochat: Path, tmp_path: Path, tok: bytepair.Toke
     for words in ("count", "train --vocab-size 300 -o new", "shard -o shards --no-bos"):
         done = run(*words.split(), "base_data", cwd=tmp_path)
         assert done.stderr.startswith(line)
-    assert bytepair.load_counts(tmp_path / "counts.parquet") == bytepair.count(TEXTS[:300])
+    assert bytepair.training.load_counts(tmp_path / "counts.parquet") == bytepair.count(TEXTS[:300])
     assert decoded(tmp_path / "shards", tok) == TEXTS[:300]
     run("count", "base_data", "--split", "val", cwd=tmp_path)
-    assert bytepair.load_counts(tmp_path / "counts.parquet") == bytepair.count(TEXTS[300:])
+    assert bytepair.training.load_counts(tmp_path / "counts.parquet") == bytepair.count(TEXTS[300:])
     run("evaluate", "tokenizer", "--against", "none", "--val", "base_data", cwd=tmp_path)
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS))
     error = run("count", "a.jsonl", "--split", "val", cwd=tmp_path, code=1).stderr

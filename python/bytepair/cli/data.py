@@ -129,7 +129,7 @@ def mixture(
     "infer".
     """
     tok = bytepair.load(tokenizer, pattern=pattern)
-    result = bytepair.infer_mixture(
+    result = bytepair.training.infer_mixture(
         tok, paths.groups_of(source), merges=merges, rounds=rounds,
         reading=bytepair.Reading(**reading), threads=threads,
     )  # fmt: skip
