@@ -20,11 +20,11 @@ from bytepair.corpus import documents
 from bytepair.corpus.arrow import open_ipc
 from bytepair.corpus.column import Column, strings
 from bytepair.corpus.files import Input
-from bytepair.corpus.json_values import read_json
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.names import files_matching
 from bytepair.corpus.source import Reading
 from bytepair.errors import BytepairWarning, ConversationError, CorpusError, warn
+from bytepair.files.safe import read_json
 
 if TYPE_CHECKING:
     import pyarrow as pa

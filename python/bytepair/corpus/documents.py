@@ -28,10 +28,10 @@ from bytepair.corpus import arrow, bounds
 from bytepair.corpus.bounds import Expansion, ReadBounds
 from bytepair.corpus.column import Column, Skip, SkipLog, strings, until
 from bytepair.corpus.files import Input
-from bytepair.corpus.json_values import read_json
 from bytepair.corpus.kinds import CorpusFile, Kind, compression_of, kind_of
 from bytepair.corpus.source import Reading, Source, resolve_files
 from bytepair.errors import CorpusError
+from bytepair.files.safe import read_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
