@@ -12,11 +12,9 @@ import click
 
 import bytepair
 from bytepair import chat
-from bytepair.chat.batch import Gathered, gathered
 from bytepair.chat.kinds import PAIRS, RowKind
 from bytepair.chat.rows import ChatOptions, TrainOn
 from bytepair.chat.segments import Truncate
-from bytepair.chat.sources import read
 from bytepair.chat.template import FIELDS
 from bytepair.cli import option
 from bytepair.cli.paths import OUTPUT_FILE
@@ -185,6 +183,9 @@ def render(
 
 def _count(tok: bytepair.Tokenizer, source: str, template: Any, how: ChatOptions) -> None:
     """Write the number of ids of the prompt of each conversation."""
+
+    from bytepair.chat.batch import Gathered, gathered
+    from bytepair.chat.sources import read
 
     def prompt(row: Any) -> list[int]:
         return tok.render_for_completion(row, template=template, options=how)
