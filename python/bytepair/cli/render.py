@@ -183,7 +183,6 @@ def render(
 
 def _count(tok: bytepair.Tokenizer, source: str, template: Any, how: ChatOptions) -> None:
     """Write the number of ids of the prompt of each conversation."""
-
     from bytepair.chat.batch import Gathered, gathered
     from bytepair.chat.sources import read
 
