@@ -10,31 +10,18 @@
 
 #[cfg(feature = "parquet")]
 pub(crate) mod column;
-
 mod counts;
-
 mod counts_writer;
-
 mod distinct_rows;
-
 pub(crate) mod file_options;
-
 mod file_work;
-
 mod files;
-
 mod hot;
-
 mod seen;
-
 pub(crate) mod skips;
-
 mod spill;
-
 mod stored;
-
 mod table;
-
 mod turns;
 
 use std::ops::Range;

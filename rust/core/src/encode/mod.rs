@@ -21,44 +21,25 @@
 //! ```
 
 pub(crate) mod aligned;
-
 mod cache;
-
 pub(crate) mod certain;
-
 pub(crate) mod encoder;
-
 mod lines;
-
 mod lookup;
-
 mod misses;
-
 pub(crate) mod options;
-
 pub(crate) mod passes;
-
 pub(crate) mod prepare;
-
 pub(crate) mod pretoken;
-
 mod repeats;
-
 mod scratch_pool;
-
 mod sections;
-
 mod sink;
-
 pub(crate) mod special;
-
-pub(crate) mod user_defined;
-
 pub(crate) mod split_points;
-
 pub(crate) mod uncovered;
-
 pub(crate) mod unmade;
+pub(crate) mod user_defined;
 
 pub use options::EncodeOptions;
 pub use sink::Id;

@@ -16,34 +16,19 @@
 //! threads.
 
 mod blocks;
-
 pub(crate) mod buckets;
-
 pub(crate) mod build;
-
 pub(crate) mod dropout;
-
 pub(crate) mod interleave;
-
 pub(crate) mod merger;
-
 pub(crate) mod pair_table;
-
 pub(crate) mod queue;
-
 pub(crate) mod runs;
-
 pub(crate) mod short;
-
 pub(crate) mod start_symbols;
-
 mod starts;
-
 pub(crate) mod streaming;
-
 pub(crate) mod symbols;
-
 #[cfg(test)]
 mod tests;
-
 pub(crate) mod whole;

@@ -8,13 +8,9 @@
 //! determines how many threads pay off, and `shares` divides the work.
 
 pub(crate) mod interrupt;
-
 mod ordered;
-
 mod shared;
-
 mod shares;
-
 mod team;
 
 pub use interrupt::with_poll;

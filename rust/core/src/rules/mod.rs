@@ -15,29 +15,17 @@
 //! all others, are chosen when a tokenizer is built.
 
 pub mod added_token;
-
 pub(crate) mod aligned;
-
 pub mod byte_level;
-
 pub(crate) mod characters;
-
 pub mod decoder;
-
 pub(crate) mod growth;
-
 pub(crate) mod normalize;
-
 pub mod normalizer;
-
 pub mod post_processor;
-
 pub mod pre_tokenizer;
-
 pub(crate) mod spaces;
-
 pub mod symbols;
-
 pub(crate) mod unicode;
 
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,6 @@
 //! automata, and the time of all searches in a text ([`Budget`]) are limited.
 
 pub(crate) mod budget;
-
 pub(crate) mod lengths;
 
 use std::ops::Range;

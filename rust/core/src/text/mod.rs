@@ -8,9 +8,7 @@
 use std::str::Utf8Error;
 
 mod chars;
-
 mod surrogates;
-
 mod transcode;
 
 pub use chars::{count_chars, first_chars, starts_char};

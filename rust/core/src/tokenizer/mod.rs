@@ -5,30 +5,18 @@
 //! origin of a tokenizer are saved with it, but do not affect equality.
 
 mod control;
-
 pub mod decode_stream;
-
 mod encode;
-
 mod lossless;
-
 pub(crate) mod merges;
-
 pub(crate) mod name_stream;
-
 pub mod offsets;
-
 pub mod parts;
-
 pub mod session;
-
 pub mod stops;
-
 #[cfg(test)]
 mod tests;
-
 pub mod token;
-
 mod trim;
 
 use std::collections::BTreeMap;

@@ -29,39 +29,23 @@
 //! cross spaces, `veto` says which are allowed, and `segments` cuts long pretokens.
 
 mod changes;
-
 mod finish;
-
 pub mod grow;
-
 pub mod merged_text;
-
 mod options;
-
 pub mod order;
-
 pub mod pair;
-
 mod pair_counts;
-
 mod postings;
-
 pub mod queue;
-
 pub mod seed;
-
 mod segments;
-
-mod trainer;
-
-mod veto;
-
-mod words;
-
-mod worker;
-
 #[cfg(test)]
 mod tests;
+mod trainer;
+mod veto;
+mod words;
+mod worker;
 
 use std::num::NonZeroU64;
 

@@ -17,9 +17,7 @@
 //! Other vocabularies are encoded without it.
 
 mod filter;
-
 mod phases;
-
 mod second_phase;
 
 use std::slice;

@@ -15,7 +15,6 @@
 //! Tables are optional: where a file has none, or only of unknown kinds, they are built at loading.
 
 mod container;
-
 #[cfg(test)]
 mod tests;
 

@@ -9,33 +9,19 @@
 //! spaces (`spaces`). All others have the general form (`symbols`). `write` goes the other way.
 
 mod added_tokens;
-
 mod bytes;
-
 mod cuts;
-
 mod decoder;
-
 mod document;
-
 mod file;
-
 mod json;
-
 mod normalizer;
-
 mod oniguruma;
-
 mod post_processor;
-
 mod pre_tokenizer;
-
 mod spaces;
-
 mod symbols;
-
 mod tables;
-
 mod write;
 
 pub use oniguruma::{from_oniguruma, means_the_same, to_oniguruma};

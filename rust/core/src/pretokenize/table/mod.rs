@@ -15,16 +15,11 @@
 //! As in [`regex`](super::regex), text that no match covers is a pretoken, and an empty match is
 //! ignored.
 
-mod parse;
-
-mod classes;
-
 mod automaton;
-
 mod bits;
-
+mod classes;
+mod parse;
 mod skip;
-
 #[cfg(test)]
 mod tests;
 
