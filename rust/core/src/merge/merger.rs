@@ -1,8 +1,8 @@
 //! Merges the bytes of a pretoken by the rule of one vocabulary.
 
 use crate::error::{Error, Result};
+use crate::merge::heap;
 use crate::merge::pair_table::PairTable;
-use crate::merge::queue;
 use crate::merge::short::ShortMerge;
 use crate::merge::streaming::{SIZES, Streaming};
 use crate::merge::symbols::Symbols;
@@ -55,7 +55,7 @@ impl Merger {
         }
         let Self { pairs, symbols, .. } = self;
         if pretoken.len() <= SIZES.window {
-            queue::check(pretoken.len())?;
+            heap::check(pretoken.len())?;
             whole::merge(pairs, symbols, pretoken, scratch, out);
         } else if !runs::merge(pairs, symbols, pretoken, out) {
             Streaming { pairs, symbols, scratch, out, sizes: SIZES }.merge(pretoken)?;

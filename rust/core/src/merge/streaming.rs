@@ -21,8 +21,8 @@
 //! it, the window grows. The next window starts after the last final token.
 
 use crate::error::Result;
+use crate::merge::heap;
 use crate::merge::pair_table::PairTable;
-use crate::merge::queue;
 use crate::merge::symbols::Symbols;
 use crate::merge::whole::{self, MergeScratch};
 use crate::parallel::interrupt;
@@ -58,7 +58,7 @@ impl Streaming<'_> {
     pub(crate) fn merge(&mut self, pretoken: &[u8]) -> Result<()> {
         let longest = self.pairs.longest();
         let mut window = self.sizes.window.max(longest);
-        queue::check(window + longest)?;
+        heap::check(window + longest)?;
         let mut rest = pretoken;
         while rest.len() > window + longest {
             interrupt::poll_now()?;
@@ -66,7 +66,7 @@ impl Streaming<'_> {
             rest = &rest[done..];
             if done < window / 2 {
                 window *= 2;
-                queue::check(window + longest)?;
+                heap::check(window + longest)?;
             }
         }
         whole::merge(self.pairs, self.symbols, rest, self.scratch, self.out);

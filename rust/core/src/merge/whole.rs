@@ -2,8 +2,8 @@
 
 use crate::machine::lanes::{self, LaneWork, Lanes};
 use crate::merge::blocks::{self, BlockMerge};
+use crate::merge::heap::HeapMerge;
 use crate::merge::pair_table::Pairs;
-use crate::merge::queue::{self, QueueMerge};
 use crate::merge::runs;
 use crate::merge::short::ShortMerge;
 use crate::merge::symbols::Symbols;
@@ -12,7 +12,7 @@ use crate::merge::symbols::Symbols;
 #[derive(Debug, Default)]
 pub(crate) struct MergeScratch {
     blocks: BlockMerge,
-    queue: QueueMerge,
+    heap: HeapMerge,
 }
 
 /// Append the ids of a pretoken; each of its bytes must have an id.
@@ -30,7 +30,7 @@ pub(crate) fn merge(
         if pretoken.len() <= blocks::MAX_BYTES {
             blocks::merge(pairs, symbols, pretoken, &mut scratch.blocks, out);
         } else {
-            queue::merge(pairs, symbols, pretoken, &mut scratch.queue, out);
+            scratch.heap.append(pairs, symbols, pretoken, out);
         }
     }
 }

@@ -96,9 +96,7 @@ impl Superwords {
             return Ok(None);
         }
         let Some(phases) = Phases::new(encoder)? else { return Ok(None) };
-        let Some(second) = SecondPhase::new(&phases, vocabulary.len(), pairs)? else {
-            return Ok(None);
-        };
+        let second = SecondPhase::new(&phases, pairs)?;
         let (joined, whole) = (phases.joined(vocabulary), TokenFilter::of(vocabulary)?);
         // The table contains the ids, so the rule only determines that merging starts with bytes.
         let low = Merger::new(vocabulary, MergeRule::Ranks, phases.low.finish(vocabulary))?;
