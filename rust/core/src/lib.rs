@@ -66,7 +66,7 @@ mod vocabulary;
 pub use corpus::parquet::{RowRange, TextColumn};
 #[cfg(feature = "parquet")]
 pub use count::column::{ColumnReached, Progress};
-pub use count::file_options::FileCountOptions;
+pub use count::file_work::FileCountOptions;
 pub use count::{Counter, Counts};
 pub use encode::{EncodeOptions, Special};
 pub use error::{CallOption, Error, OptionValue, Reason, Result, WayOut, shortened};
@@ -81,11 +81,11 @@ pub use train::{Ties, TrainOptions, Trained, Veto, train};
 pub use vocabulary::{MergeRule, Vocabulary};
 
 #[doc(hidden)]
-pub use count::file_options::{FileProgress, Reached};
+pub use count::file_work::{FileProgress, Reached};
 #[doc(hidden)]
 pub use count::skips::Skips;
 #[doc(hidden)]
-pub use hash::digest::crc32;
+pub use hash::key::crc32;
 #[doc(hidden)]
 pub use pretokenize::Splitter;
 #[doc(hidden)]

@@ -8,18 +8,17 @@ use std::ops::Range;
 
 use crate::bulk::arrays::Arrays;
 use crate::encode::encoder::TextPart;
-use crate::encode::user_defined::PretokenPart;
+use crate::encode::pretoken::PretokenPart;
 use crate::encode::{EncodeOptions, Id};
 use crate::error::{Error, Result};
-use crate::memory;
 use crate::merge::dropout::{self, DropoutRandom, MergeCandidates};
 use crate::merge::heap::HeapMerge;
 use crate::merge::symbols::Symbols;
-use crate::parallel;
 use crate::rules::PartStart;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 use crate::vocabulary::MergeRule;
+use crate::{memory, parallel};
 
 /// Threads take chunks of texts of about this many units.
 const CHUNK_UNITS: usize = if cfg!(test) { 1 << 6 } else { 1 << 16 };

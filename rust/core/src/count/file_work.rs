@@ -2,16 +2,14 @@
 //! documents in it, waits for its turn if blocks are counted in turns, and counts them.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::corpus::{
     BlockReader, CorpusFile, DocumentOptions, Documents, FieldTally, FileBlock, FilePlace, OnError,
 };
-use crate::count::file_options::{FileCountOptions, FileProgress, Reached};
 use crate::count::skips::Skips;
 use crate::count::table::CountTable;
-use crate::count::turns::Turns;
 use crate::error::{Error, Result};
 use crate::parallel::lock;
 use crate::pretokenize::Splitter;
@@ -227,4 +225,93 @@ impl<'a> FileWork<'a> {
             expanded: std::mem::take(&mut lock(&self.expanded)),
         }
     }
+}
+
+/// Gives the parts of a corpus their turns in order, whichever threads work on them.
+///
+/// Threads read parts of a corpus in any order, but some decisions depend on all earlier parts. A
+/// thread waits until it is the turn of its part, decides, and passes the turn on.
+pub(super) struct Turns {
+    state: Mutex<Turn>,
+    changed: Condvar,
+}
+
+struct Turn {
+    /// The part whose turn it is.
+    next: u64,
+    /// This part and later ones have no turn.
+    end: u64,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self { state: Mutex::new(Turn { next: 0, end: u64::MAX }), changed: Condvar::new() }
+    }
+}
+
+impl Turns {
+    /// Wait for the turn of a part. Returns whether it has one.
+    pub(super) fn wait(&self, part: u64) -> bool {
+        // An end wakes the threads that wait for a turn that will not come.
+        let waits = |turn: &mut Turn| turn.next < part && part < turn.end;
+        let waited = self.changed.wait_while(lock(&self.state), waits);
+        part < waited.unwrap_or_else(PoisonError::into_inner).end
+    }
+
+    /// End the turn of a part; `goes_on` tells whether another one may follow.
+    pub(super) fn pass(&self, part: u64, goes_on: bool) {
+        let mut turn = lock(&self.state);
+        turn.next = part + 1;
+        if !goes_on {
+            turn.end = turn.end.min(part + 1);
+        }
+        self.changed.notify_all();
+    }
+
+    /// Give no turn to this part and later ones.
+    pub(super) fn end_before(&self, part: u64) {
+        let mut turn = lock(&self.state);
+        turn.end = turn.end.min(part);
+        self.changed.notify_all();
+    }
+
+    /// The number of parts that had their turn.
+    #[cfg(feature = "parquet")]
+    pub(super) fn passed(&self) -> u64 {
+        lock(&self.state).next
+    }
+}
+
+/// How files are counted.
+#[derive(Debug, Clone, Default)]
+pub struct FileCountOptions {
+    /// How their documents are read.
+    pub documents: DocumentOptions,
+    /// Reading stops with the document that takes the total above this many characters.
+    pub max_chars: Option<u64>,
+}
+
+/// How far the counting of files has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// The position at which counting continues.
+    pub place: FilePlace,
+    /// The number of characters counted, if there is a limit.
+    pub chars: u64,
+}
+
+/// The progress of counting files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileProgress {
+    /// The number of documents in the counter.
+    pub texts: u64,
+    /// The number of bytes of these documents.
+    pub text_bytes: u64,
+    /// The number of bytes read from the files, before decompression.
+    pub packed: u64,
+    /// The number of characters counted, if there is a limit.
+    pub chars: u64,
+    /// The files found to exceed the expansion bounds since the last call, with their decompressed
+    /// bytes so far.
+    pub expanded: Vec<(usize, u64)>,
 }

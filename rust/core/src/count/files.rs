@@ -13,8 +13,7 @@ use std::sync::atomic::Ordering;
 
 use crate::corpus::CorpusFile;
 use crate::count::Counter;
-use crate::count::file_options::{FileCountOptions, FileProgress, Reached};
-use crate::count::file_work::FileWork;
+use crate::count::file_work::{FileCountOptions, FileProgress, FileWork, Reached};
 use crate::count::table::CountTable;
 use crate::error::Result;
 use crate::parallel::{self, lock};

@@ -39,7 +39,6 @@ pub(crate) mod special;
 pub(crate) mod split_points;
 pub(crate) mod uncovered;
 pub(crate) mod unmade;
-pub(crate) mod user_defined;
 
 pub use options::EncodeOptions;
 pub use sink::Id;

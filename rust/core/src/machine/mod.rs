@@ -3,7 +3,6 @@
 pub(crate) mod array;
 pub(crate) mod huge_pages;
 pub(crate) mod lanes;
-pub(crate) mod prefetch;
 pub mod simd;
 
 // The standard library has no clock for WebAssembly in a browser.

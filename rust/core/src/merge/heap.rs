@@ -47,7 +47,7 @@ impl<P: Pairs> RankedPairs for P {
 
 /// A part of a pretoken.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct LinkedPart {
     id: u32,
     /// The rank of the pair with the next part, or [`NO_MERGE`].
     rank: u32,
@@ -62,7 +62,7 @@ struct Part {
 /// The parts and the heap, in buffers that the next pretoken reuses.
 #[derive(Debug, Default)]
 pub(crate) struct HeapMerge {
-    parts: Vec<Part>,
+    parts: Vec<LinkedPart>,
     heap: BinaryHeap<Reverse<(u32, usize)>>,
 }
 
@@ -93,7 +93,7 @@ impl HeapMerge {
         mut drops: impl FnMut() -> bool,
     ) {
         self.parts.clear();
-        let new = |(at, (start, id)): (usize, (usize, u32))| Part {
+        let new = |(at, (start, id)): (usize, (usize, u32))| LinkedPart {
             id,
             rank: NO_MERGE,
             start,
@@ -105,11 +105,11 @@ impl HeapMerge {
         let count = self.parts.len() - 1;
         (0..count).for_each(|at| self.look_up(pairs, at));
         while let Some((rank, at)) = self.next(&mut drops) {
-            let Part { after: gone, before, .. } = self.parts[at];
+            let LinkedPart { after: gone, before, .. } = self.parts[at];
             let after = self.parts[gone].after;
             self.parts[gone].rank = NO_MERGE;
             self.parts[after].before = at;
-            self.parts[at] = Part { id: pairs.merged(rank), after, ..self.parts[at] };
+            self.parts[at] = LinkedPart { id: pairs.merged(rank), after, ..self.parts[at] };
             self.look_up(pairs, at);
             if before != at {
                 self.look_up(pairs, before);
@@ -120,7 +120,7 @@ impl HeapMerge {
     /// The start and the id of each part in order.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (usize, u32)> {
         let end = self.parts.len() - 1;
-        let next = |part: &&Part| self.parts.get(part.after);
+        let next = |part: &&LinkedPart| self.parts.get(part.after);
         let all = std::iter::successors(self.parts.first(), next);
         all.take_while(move |part| part.after <= end).map(|part| (part.start, part.id))
     }
@@ -134,7 +134,7 @@ impl HeapMerge {
 
     /// Look up the rank of a part with the next one.
     fn look_up(&mut self, pairs: &impl RankedPairs, at: usize) {
-        let Part { id, start, after, .. } = self.parts[at];
+        let LinkedPart { id, start, after, .. } = self.parts[at];
         let next = self.parts[after];
         let end = self.parts.get(next.after).map(|part| part.start);
         let rank = end.map_or(NO_MERGE, |end| pairs.rank_at(id, next.id, start..end));

@@ -1,13 +1,11 @@
 //! Merges the bytes of a pretoken by the rule of one vocabulary.
 
 use crate::error::{Error, Result};
-use crate::merge::heap;
 use crate::merge::pair_table::PairTable;
-use crate::merge::short::ShortMerge;
-use crate::merge::streaming::{SIZES, Streaming};
+use crate::merge::short::{self, ShortMerge};
 use crate::merge::symbols::Symbols;
-use crate::merge::whole::{self, MergeScratch};
-use crate::merge::{interleave, runs};
+use crate::merge::whole::{self, MergeScratch, SIZES, Streaming};
+use crate::merge::{heap, runs};
 use crate::vocabulary::{MergeRule, Vocabulary};
 
 /// The pairs that merge, and the initial parts.
@@ -69,8 +67,8 @@ impl Merger {
         ShortMerge::new(&self.pairs, &self.symbols, pretoken)
     }
 
-    /// Merge at most [`interleave::MAX_PRETOKENS`] short pretokens, interleaved.
+    /// Merge at most [`short::MAX_PRETOKENS`] short pretokens, interleaved.
     pub(crate) fn interleave(&self, pretokens: &mut [ShortMerge]) {
-        interleave::merge(&self.pairs, pretokens);
+        short::merge_interleaved(&self.pairs, pretokens);
     }
 }

@@ -12,8 +12,7 @@ use hashbrown::HashMap;
 use crate::error::{Error, Result};
 use crate::merge::heap::{self, HeapMerge, RankedPairs};
 use crate::merge::pair_table::NO_MERGE;
-use crate::rules::symbols::name_of_byte;
-use crate::rules::{StartSymbols, TextRules};
+use crate::rules::{StartSymbols, TextRules, name_of_byte};
 use crate::vocabulary::Vocabulary;
 
 /// An id, and the number of bytes of the pretoken that it stands for.

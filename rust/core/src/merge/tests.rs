@@ -6,11 +6,10 @@ use super::blocks::{self, BlockMerge};
 use super::heap::HeapMerge;
 use super::merger::Merger;
 use super::pair_table::PairTable;
-use super::short::ShortMerge;
-use super::streaming::{Sizes, Streaming};
+use super::short::{self, ShortMerge};
 use super::symbols::Symbols;
-use super::whole::{MergeScratch, merge_short};
-use super::{build, interleave, runs};
+use super::whole::{MergeScratch, Sizes, Streaming, merge_short};
+use super::{build, runs};
 use crate::hash::key::MAX_KEY_BYTES;
 use crate::vocabulary::{MergeRule, Vocabulary};
 
@@ -100,10 +99,10 @@ fn check(vocabulary: &Vocabulary, merges: MergePairs<'_>, symbols: &Symbols, tex
         }
     }
     let pretokens: Vec<&[u8]> = text.chunks(MAX_KEY_BYTES).collect();
-    for group in pretokens.chunks(interleave::MAX_PRETOKENS) {
+    for group in pretokens.chunks(short::MAX_PRETOKENS) {
         let parts = group.iter().map(|pretoken| ShortMerge::new(&pairs, symbols, pretoken));
         let mut parts: Vec<ShortMerge> = parts.collect();
-        interleave::merge(&pairs, &mut parts);
+        short::merge_interleaved(&pairs, &mut parts);
         for (parts, pretoken) in parts.iter().zip(group) {
             let mut out = Vec::new();
             parts.write(&mut out);

@@ -16,7 +16,6 @@
 //! merge becomes possible during the second phase, and if no two merges create the same token.
 //! Other vocabularies are encoded without it.
 
-mod filter;
 mod phases;
 mod second_phase;
 
@@ -34,10 +33,9 @@ use crate::merge::whole::MergeScratch;
 use crate::pretokenize::{Pattern, PretokenEnds, Splitter};
 use crate::vocabulary::MergeRule;
 
-use filter::TokenFilter;
 use phases::Phases;
 pub(crate) use phases::crosses_space;
-use second_phase::SecondPhase;
+use second_phase::{SecondPhase, TokenFilter};
 
 /// The pattern that proposes the ends of words. Any pattern gives exact ids; this one splits like
 /// most others.

@@ -6,7 +6,6 @@
 
 mod blocks;
 mod classify;
-mod masks;
 mod non_ascii;
 mod step;
 

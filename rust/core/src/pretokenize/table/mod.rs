@@ -16,7 +16,6 @@
 //! ignored.
 
 mod automaton;
-mod bits;
 mod classes;
 mod parse;
 mod skip;
@@ -26,8 +25,7 @@ mod tests;
 use std::collections::HashSet;
 
 use crate::pretokenize::ends::{Boundary, PretokenEnds};
-use automaton::Automaton;
-use bits::{EMIT, FLAG_BITS, MATCH, STOP};
+use automaton::{Automaton, EMIT, FLAG_BITS, MATCH, STOP};
 use classes::Classes;
 use skip::{STRIDE_BYTES, Skip};
 
