@@ -14,8 +14,7 @@ from typing import Any
 import bytepair
 from bytepair import explore
 from bytepair.errors import ArgumentError, BytepairError
-from bytepair.explore import export
-from bytepair.explore.answers import material
+from bytepair.explore.answers import material, module
 
 HERE = Path(__file__).parent
 PAGE = Path(explore.__file__).parent / "page"
@@ -62,7 +61,7 @@ def pages(published: Mapping[str, str] = {}) -> dict[str, bytes]:
     Raises:
         ArgumentError: if this installation does not have the module for browsers.
     """
-    wasm, worker = export.module()
+    wasm, worker = module()
     found = {file.name: file.read_bytes() for file in PAGE.iterdir()}
     found |= {
         file.name: file.read_bytes() for file in (ALONE / "ask.js", HERE / "playground/source.js")

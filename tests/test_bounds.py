@@ -23,10 +23,10 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import _core
-from bytepair.corpus import bounds, read_ahead
+from bytepair.corpus import bounds, documents
 from bytepair.corpus.bounds import ReadBounds
+from bytepair.corpus.documents import ahead, check_stopped
 from bytepair.corpus.kinds import CorpusFile
-from bytepair.corpus.read_ahead import ahead, check_stopped
 from bytepair.errors import CorpusError
 
 MOST = 1_000_000
@@ -107,7 +107,7 @@ def test_a_reader_that_dies_ends_the_call_with_its_error(error: BaseException) -
 
 
 def test_a_reader_that_dies_without_a_word_ends_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_ahead._Reader, "run", lambda _: None)
+    monkeypatch.setattr(documents._Reader, "run", lambda _: None)
     with pytest.raises(MemoryError, match="the thread that reads the corpus has ended"):
         next(ahead(iter([1])))
 

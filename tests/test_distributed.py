@@ -190,8 +190,8 @@ def test_tasks_and_what_they_take_can_be_sent(
             function(*pickle.loads(pickle.dumps((item, *arguments))))
 
     files = [path for path in source if path.suffix == ".txt"]
-    monkeypatch.setattr(tasks.on_ray, "check", lambda: None)
-    monkeypatch.setattr(tasks.on_ray, "run", run)
+    monkeypatch.setattr(tasks, "check_ray", lambda: None)
+    monkeypatch.setattr(tasks, "run_on_ray", run)
     expected = bytepair.count(files)
     for some in (files, files[:2], files[:1]):
         counts = distributed.count(some, tmp_path / "c.parquet", ray=True, task_bytes=1)

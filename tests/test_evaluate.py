@@ -509,7 +509,7 @@ def test_explore_skips_tokenizers_that_cannot_be_fetched(
 
     monkeypatch.setattr(bytepair.explore.Server, "serve_forever", serve)
     trained.save(offline / "mine")
-    explore = importlib.import_module("bytepair.cli.explore").explore
+    explore = importlib.import_module("bytepair.cli.look").explore
     done = CliRunner().invoke(explore, [str(offline / "mine"), "gpt2"])
     assert done.exit_code == 0
     assert served == [["mine"]]

@@ -22,7 +22,7 @@ from click.testing import CliRunner
 
 import bytepair
 from bytepair import explore
-from bytepair.cli.explore import explore as command
+from bytepair.cli.look import explore as command
 from contrast import CONTRASTS
 from explore_page import drop, enter, watched
 
@@ -156,7 +156,7 @@ def test_without_the_module_the_reason_is_said(
 ) -> None:
     for folder in ("page", "alone"):
         (tmp_path / folder).symlink_to(Path(explore.__file__).parent / folder)
-    monkeypatch.setattr("bytepair.explore.export._HERE", tmp_path)
+    monkeypatch.setattr("bytepair.explore.answers._HERE", tmp_path)
     with pytest.raises(bytepair.errors.ArgumentError, match="make wasm"):
         explore.to_html({"a": trained}, "a", all_views=True)
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import bytepair
 from bytepair import explore
-from bytepair.cli.explore import explore as command
+from bytepair.cli.look import explore as command
 from contrast import CONTRASTS
 from explore_page import watched
 

@@ -74,15 +74,18 @@ def space_before(document: dict[str, Any]) -> None:
     }  # fmt: skip
 
 
-def split_otherwise(document: dict[str, Any]) -> None:
-    split = {
-        "type": "Split", "pattern": {"Regex": bytepair.PATTERNS["qwen2"]},
-        "behavior": "Isolated", "invert": False,
-    }  # fmt: skip
-    level = {
-        "type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False,
-    }  # fmt: skip
-    document["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, level]}
+def split_by(regex: str) -> Callable[[dict[str, Any]], None]:
+    def change(document: dict[str, Any]) -> None:
+        split = {
+            "type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False,
+        }  # fmt: skip
+        level = {
+            "type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
+            "use_regex": False,
+        }  # fmt: skip
+        document["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, level]}
+
+    return change
 
 
 def other_merges(document: dict[str, Any]) -> None:
@@ -123,7 +126,8 @@ VALUES: dict[str, Callable[[dict[str, Any]], None]] = {
     "replacing": normalized({"type": "Replace", "pattern": {"String": "l"}, "content": "h"}),
     "stripping": normalized({"type": "Strip", "strip_left": True, "strip_right": True}),
     "a prefix": normalized({"type": "Prepend", "prepend": "h"}),
-    "another pattern": split_otherwise,
+    "another pattern": split_by(bytepair.PATTERNS["qwen2"]),
+    "a pattern that leaves out text": split_by(r"\w+|\s+"),
     "steps": split_in_steps,
     "a space before": space_before,
     "lstrip": with_token(added("</s>", lstrip=True, special=False)),
@@ -138,6 +142,7 @@ VALUES: dict[str, Callable[[dict[str, Any]], None]] = {
         added("</s>", special=False), added("<|fim_prefix|>", 261, special=False)
     ),
     "special, like ordinary": with_token(added("<|channel|>"), added("<|message|>", 261)),
+    "special, but a pretoken": with_token(added("word", 300)),
     "other merges": other_merges,
     "whole pretokens": whole_pretokens,
     "a byte without a token": without_a_byte,

@@ -20,9 +20,8 @@ from bytepair.errors import CorpusError
 
 TEXTS = ["one two, three", "", "vier fünf 六"]
 LINES = "".join(json.dumps({"text": text}) + "\n" for text in TEXTS).encode()
+LIST = json.dumps([{"text": text, "id": 1} for text in TEXTS], indent=2).encode()
 REFUSED = {
-    "a.json": (json.dumps([{"text": text} for text in TEXTS]).encode(), "rename it to .jsonl"),
-    "a.json.gz": (gzip.compress(b'{"text": "a"}'), "rename it to .jsonl"),
     "a.CSV": (b"text\none\n", "write it as parquet or jsonl"),
     "a.tsv.zst": (pa.compress(b"text\none\n", "zstd", asbytes=True), "as parquet or jsonl"),
     "a.jsonl.bz2": (b"BZh9", "unpack it"),
@@ -33,7 +32,11 @@ READ = {
     "a.NDJSON": LINES,
     "a.jsonl.gz": gzip.compress(LINES),
     "a.jsonl.ZST": pa.compress(LINES, "zstd", asbytes=True),
+    "a.json": LIST,
+    "a.json.gz": gzip.compress(LIST),
     "a.parquet": None,
+    "a.feather": None,
+    "a.arrow": None,
     "a.txt": "one two, three\nvier fünf 六".encode(),
     "a.py": b"print('one two, three')\n",
     "README": b"one two, three",
@@ -47,8 +50,13 @@ def tok() -> bytepair.Tokenizer:
 
 
 def write(folder: Path, name: str, data: bytes | None) -> Path:
-    if data is None:
-        pq.write_table(pa.table({"text": TEXTS}), folder / name)
+    table = pa.table({"text": TEXTS})
+    if name.endswith(".parquet"):
+        pq.write_table(table, folder / name)
+    elif data is None:
+        new = pa.ipc.new_file if name.endswith(".feather") else pa.ipc.new_stream
+        with new(folder / name, table.schema) as sink:
+            sink.write_table(table, max_chunksize=2)
     else:
         (folder / name).write_bytes(data)
     return folder / name
@@ -114,6 +122,46 @@ def test_a_kind_that_is_read_has_the_same_documents_everywhere(
     words = ["encode", str(path), "-t", str(tmp_path / "tok"), "--json"]
     lines = CliRunner().invoke(command, words).stdout.splitlines()
     assert [json.loads(line) for line in lines] == tok.encode_batch(texts)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "way_out"),
+    [
+        ("a.json", b'{"text": "a"}\n{"text": "b"}\n', "rename it to .jsonl"),
+        ("a.json.gz", gzip.compress(b'{"text": "a"}'), "must be a list of rows"),
+        ("a.arrow", b"ARROW1 no more", "a.arrow"),
+    ],
+)
+def test_what_is_no_list_and_no_table_is_an_error_that_names_it(
+    name: str, data: bytes, way_out: str, tmp_path: Path, tok: bytepair.Tokenizer
+) -> None:
+    path = write(tmp_path, name, data)
+    uses: list[Callable[[], Any]] = [
+        lambda: bytepair.train(path, 300),
+        lambda: list(bytepair.corpus.read_documents(path.as_uri())),
+        lambda: bytepair.shards.write(path, tok, tmp_path / "out"),
+        lambda: bytepair.evaluate.documents(path),
+        lambda: tok.encode_file(path),
+    ]
+    for use in uses:
+        with pytest.raises(CorpusError, match=way_out) as caught:
+            use()
+        assert str(caught.value).count(name) == 1
+
+
+def test_a_saved_dictionary_of_data_sets_says_its_splits(tmp_path: Path) -> None:
+    for split, text in (("train", "one"), ("test", "two")):
+        (tmp_path / split).mkdir()
+        table = pa.table({"text": [text]})
+        with pa.ipc.new_stream(tmp_path / split / "data-00000-of-00001.arrow", table.schema) as out:
+            out.write_table(table)
+        (tmp_path / split / "state.json").write_text("{}")
+    (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    assert bytepair.count(tmp_path) == bytepair.count(["one"])
+    with pytest.raises(CorpusError, match="belongs to test"):
+        bytepair.count(tmp_path / "test")
+    whole = bytepair.Reading(split="all")
+    assert bytepair.count(tmp_path, reading=whole) == bytepair.count(["two", "one"])
 
 
 def test_encode_file_takes_the_options_of_tables(tmp_path: Path, tok: bytepair.Tokenizer) -> None:

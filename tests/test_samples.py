@@ -13,7 +13,7 @@ import pytest
 
 import bytepair
 from bytepair import evaluate
-from bytepair.corpus.sampling import sample
+from bytepair.corpus.read import sample
 from commands import run
 
 WORDS = {"a": "def f(x): return x\n", "b": "the long story of words ", "c": "12 34 56 78 90 "}
@@ -61,7 +61,7 @@ def test_a_sample_is_spread_over_all_files(corpus: Path) -> None:
 
 
 def test_a_large_corpus_is_read_in_part(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bytepair.corpus.sampling.READ_BYTES", 1000)
+    monkeypatch.setattr("bytepair.corpus.read.READ_BYTES", 1000)
     drawn = sample(corpus, bytepair.Reading(max_chars=30_000))
     assert not drawn.is_whole
     assert len(kinds(drawn.texts)) == 3

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair.errors import SpecialTokenError
-from bytepair.tokenizer.session import Change
+from bytepair.tokenizer.results import Change
 
 #: Published patterns; one each for the automaton, in steps and for the regex engine; and NFC.
 PATTERNS: list[str | tuple[str, ...]] = [

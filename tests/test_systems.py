@@ -18,12 +18,13 @@ import numpy as np
 import pytest
 
 import bytepair
-from bytepair._internal import system
 from bytepair.cli import messages as output
 from bytepair.errors import InUseError
+from bytepair.files import outputs
 from bytepair.files.outputs import locked
 from bytepair.shards import manifest
 from bytepair.shards.manifest import ShardFormat
+from bytepair.training import counting
 
 TEXTS = [f"text number {number}, which is not long" for number in range(300)]
 
@@ -144,14 +145,14 @@ def test_macos_syncs_through_the_cache_of_the_disk(
     monkeypatch.setattr(fcntl, "fcntl", lambda _, what: calls.append(what))
     monkeypatch.setattr(os, "fsync", lambda _: calls.append(-1))
     with (tmp_path / "a").open("wb") as file:
-        system.sync(file.fileno())
+        outputs.sync(file.fileno())
         assert calls == [51]
 
         def unknown(_: int, __: int) -> None:
             raise OSError(errno.ENOTSUP, "not supported")
 
         monkeypatch.setattr(fcntl, "fcntl", unknown)
-        system.sync(file.fileno())
+        outputs.sync(file.fileno())
         assert calls == [51, -1]
 
         def broken(_: int, __: int) -> None:
@@ -159,17 +160,17 @@ def test_macos_syncs_through_the_cache_of_the_disk(
 
         monkeypatch.setattr(fcntl, "fcntl", broken)
         with pytest.raises(OSError, match="input/output"):
-            system.sync(file.fileno())
+            outputs.sync(file.fileno())
 
 
 def test_the_memory_of_a_container_is_its_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine = system.memory()
+    machine = counting.memory()
     for limit, expected in (("123456\n", 123_456), ("max\n", None), (str(1 << 63), None)):
         (tmp_path / "memory.max").write_text(limit, encoding="ascii")
-        monkeypatch.setattr(system, "_LIMITS", (tmp_path / "memory.max", tmp_path / "missing"))
-        assert system.memory() == expected if expected else system.memory() >= machine
+        monkeypatch.setattr(counting, "_LIMITS", (tmp_path / "memory.max", tmp_path / "missing"))
+        assert counting.memory() == expected if expected else counting.memory() >= machine
 
 
 def test_the_memory_where_there_is_no_sysconf(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,9 +182,9 @@ def test_the_memory_where_there_is_no_sysconf(monkeypatch: pytest.MonkeyPatch) -
     kernel = types.SimpleNamespace(GlobalMemoryStatusEx=fill)
     monkeypatch.delattr(os, "sysconf")
     monkeypatch.setattr(ctypes, "windll", types.SimpleNamespace(kernel32=kernel), raising=False)
-    assert system.memory() == 1 << 34
+    assert counting.memory() == 1 << 34
     monkeypatch.delattr(ctypes, "windll")
-    assert system.memory() == 0
+    assert counting.memory() == 0
 
 
 def test_a_closed_pipe_is_invalid_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 import tokenizers
 
+import bytepair
 import json_documents
 from against_tokenizers import Pair, differences
 from bytepair.errors import FormatError
+from formats import load
 from texts import CLASSES, unsplittable
 
 #: Real files of published models.
@@ -86,27 +88,46 @@ def test_tokens_that_nothing_reaches_are_kept(name: str, kind: str, tmp_path: Pa
     assert Pair(document, tmp_path).own.vocab_size == len(names) + bool(name)
 
 
-@pytest.mark.parametrize("place", [0, 3])
-def test_an_export_lists_the_unknown_token_in_its_vocabulary(place: int, tmp_path: Path) -> None:
-    """Also where it is the token after the others, which `tokenizers` would number so anyway."""
+def with_added(names: list[str], content: str, id: int) -> json_documents.Document:
+    """A document of characters, without rules around them, and one special token."""
     document = json_documents.document(random.Random(0))
     for part in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
         document[part] = None
-    names = ["a", "b", "ab"]
-    names.insert(place, "<unk>")
-    document["added_tokens"] = [
-        {"id": place, "content": "<unk>", "single_word": False, "lstrip": False, "rstrip": False,
-         "normalized": False, "special": True},
-    ]  # fmt: skip
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    document["added_tokens"] = [{"id": id, "content": content, **flags, "special": True}]
     document["model"].update(
         vocab={token: id for id, token in enumerate(names)}, merges=["a b"], unk_token="<unk>",
         fuse_unk=False, byte_fallback=False, continuing_subword_prefix=None,
         end_of_word_suffix=None, ignore_merges=False,
     )  # fmt: skip
-    pair = Pair(document, tmp_path)
+    return document
+
+
+@pytest.mark.parametrize("place", [0, 3])
+def test_an_export_lists_the_unknown_token_in_its_vocabulary(place: int, tmp_path: Path) -> None:
+    """Also where it is the token after the others, which `tokenizers` would number so anyway."""
+    names = ["a", "b", "ab"]
+    names.insert(place, "<unk>")
+    pair = Pair(with_added(names, "<unk>", place), tmp_path)
     path = pair.own.export(tmp_path / "written.json", "huggingface")
     written = tokenizers.Tokenizer.from_file(str(path))
     assert written.encode("axab<unk>").ids == pair.own.encode("axab<unk>", special="all")
+
+
+@pytest.mark.parametrize(("unknown", "lost"), [(3, False), (5, True)])
+def test_text_is_not_merged_to_an_added_token_or_the_export_names_it(
+    unknown: int, lost: bool, tmp_path: Path
+) -> None:
+    """An export lists a token behind a gap in its vocabulary, so that `tokenizers` merges to it."""
+    document = with_added(["a", "b", "ab"], "<unk>", unknown)
+    document["model"]["vocab"]["<unk>"] = unknown
+    document["added_tokens"] += [document["added_tokens"][0] | {"id": 4, "content": "é"}]
+    own = load(document)
+    assert bool(bytepair.compat.export_losses(own, "huggingface")) == lost
+    path = own.export(tmp_path / "written.json", "huggingface", lossy=True)
+    written = tokenizers.Tokenizer.from_file(str(path))
+    written.encode_special_tokens = True
+    assert (written.encode("aéab").ids != own.encode("aéab")) == lost
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

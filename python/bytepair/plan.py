@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from bytepair.corpus.column import Errors
-from bytepair.corpus.sampling import sample
+from bytepair.corpus.read import sample
 from bytepair.corpus.source import Reading, Source
 from bytepair.errors import PlanError
 from bytepair.tokenizer import Tokenizer

@@ -1,1 +1,1 @@
-"""Internal helpers of the subpackages: argument checks, lazy imports, progress, drawing, system."""
+"""Internal helpers of the subpackages: argument checks, hints, lazy imports, progress, drawing."""

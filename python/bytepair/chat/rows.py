@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from bytepair._internal.checks import check_choice, refuse
-from bytepair.chat.kinds import KINDS, RowKind, is_list, no_conversation, no_json, parsed_json
+from bytepair.chat.kinds import KINDS, RowKind, is_list, no_conversation, parsed_json
 from bytepair.chat.segments import Conversation, Truncate, Writer
 from bytepair.chat.template import FIELDS, MessageField
+from bytepair.corpus.json_values import no_json
 from bytepair.errors import ConversationError
 
 #: Which turns of the assistant are trained on: all but those with `"train": false` or

@@ -10,16 +10,17 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path, PurePath
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from bytepair.chat.kinds import COLUMNS, PAIRS, read_json
+from bytepair.chat.kinds import COLUMNS, PAIRS
 from bytepair.chat.rows import DEFAULT, ChatOptions
 from bytepair.chat.segments import Conversation
 from bytepair.corpus import documents
+from bytepair.corpus.arrow import open_ipc
 from bytepair.corpus.column import Column, strings
 from bytepair.corpus.files import Input
+from bytepair.corpus.json_values import read_json
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.names import files_matching
 from bytepair.corpus.source import Reading
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Conversations; an Arrow table or column, a data frame, a data set of Hugging Face; or files: a
-#: path, a folder, a glob or a URL. They are parquet, jsonl (optionally compressed as `.gz` or
-#: `.zst`), a list in `.json`, or Arrow IPC, also of a folder that `datasets.save_to_disk` wrote.
+#: path, a folder (also of `datasets.save_to_disk`), a glob or a URL. They are parquet, Arrow IPC,
+#: jsonl, or a list in `.json` (the last two optionally compressed as `.gz` or `.zst`).
 ConversationSource: TypeAlias = Iterable[Conversation] | str | os.PathLike[str] | Any
 
 #: A row and its place in the source, for messages. What cannot be read is an error in its place.
@@ -38,9 +39,6 @@ PlacedRow: TypeAlias = "tuple[str, Conversation | ConversationError]"
 
 #: Removes the nulls that a table adds to a value.
 _Clean: TypeAlias = "Callable[[Any], Any]"
-
-#: The suffixes of Arrow IPC, of files and of streams.
-_ARROW: Final = (".arrow", ".feather")
 
 #: The fields whose value may be any JSON.
 _FREE: Final = ("arguments", "tools", "parameters")
@@ -58,7 +56,8 @@ def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator
     """
     paths = isinstance(source, list | tuple) and bool(source) and isinstance(source[0], os.PathLike)
     if paths or isinstance(source, str | os.PathLike):
-        return itertools.chain.from_iterable(_read_file(file, options) for file in _files(source))
+        files = files_matching(source).files
+        return itertools.chain.from_iterable(_read_file(file, options) for file in files)
     rows: Iterable[Any] = source
     if _is_table(source):
         rows = _read_tables(_tables(source), "the table", options)
@@ -123,47 +122,19 @@ def _tables(source: Any) -> Iterable[Any]:
 # ---------------------------------------------------------------------------- files
 
 
-def _files(names: Any) -> list[Input]:
-    """The files of conversations that names stand for.
-
-    Raises:
-        CorpusError: if a name matches no file, or a file of an unsupported kind.
-    """
-    found: list[Input] = []
-    for name in [names] if isinstance(names, str | os.PathLike) else names:
-        path = Path(name)
-        if path.suffix.lower() in (".json", *_ARROW) and path.is_file():
-            found.append(_local(path))
-        elif path.is_dir() and (tables := _arrow_files(path)):
-            found += map(_local, tables)
-            with suppress(CorpusError):  # there need be no others
-                others = files_matching(name).files
-                found += [file for file in others if kind_of(file.path) != "text"]
-        else:
-            found += files_matching(name).files
-    return found
-
-
-def _arrow_files(folder: Path) -> list[Path]:
-    """The files that `datasets.save_to_disk` writes into a folder."""
-    return sorted(path for path in folder.glob(f"**/*{_ARROW[0]}") if path.is_file())
-
-
-def _local(path: Path) -> Input:
-    return Input(str(path), path.stat().st_size, None, str(path))
-
-
 def _read_file(file: Input, options: ChatOptions) -> Iterator[PlacedRow]:
-    suffix = PurePath(file.path).suffix.lower()
-    if suffix == ".json":
-        return _read_list(file)
-    if suffix in _ARROW:
-        return _placed(file, _read_tables(_arrow_batches(file), file.name, options))
     match kind_of(file.path):
         case "parquet" if compression_of(file.path) is None:
             return _placed(file, _read_tables(_parquet(file, options), file.name, options))
+        case "arrow" if compression_of(file.path) is None:
+            return _placed(file, _read_tables(_arrow_batches(file), file.name, options))
         case "jsonl":
             return _read_lines(file)
+        case "json":
+            try:
+                return _placed(file, iter(documents.read_list(file)))
+            except CorpusError as error:
+                raise ConversationError(error.message, hint=error.hint) from None
     raise ConversationError(f"{file.name} is not a .jsonl, .json, .parquet or .arrow file")
 
 
@@ -183,19 +154,6 @@ def _read_lines(file: Input) -> Iterator[PlacedRow]:
                 yield f"{file.name}, line {number}", row
 
 
-def _read_list(file: Input) -> Iterator[PlacedRow]:
-    """The rows of a list in one value of JSON, as Alpaca and ShareGPT are published."""
-    try:
-        rows = read_json(Path(file.path).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ConversationError(
-            f"{file.name}: {error}", hint="if each line is a row, rename it to .jsonl"
-        ) from None
-    if not isinstance(rows, list):
-        raise ConversationError(f"{file.name} must be a list of rows, not an object")
-    return _placed(file, iter(rows))
-
-
 def _parquet(file: Input, options: ChatOptions) -> Iterator[Any]:
     """The table of a parquet file, without the columns that are not read."""
     from bytepair._internal.extras import pyarrow_parquet as pq
@@ -207,17 +165,8 @@ def _parquet(file: Input, options: ChatOptions) -> Iterator[Any]:
 
 
 def _arrow_batches(file: Input) -> Iterator[Any]:
-    """The record batches of an Arrow file, which has an index, or of a stream, which has none."""
-    from bytepair._internal.extras import pyarrow as pa
-
-    source = pa.memory_map(file.path)
-    try:
-        reader = pa.ipc.open_file(source)
-        batches = map(reader.get_batch, range(reader.num_record_batches))
-    except pa.ArrowInvalid:
-        source.seek(0)
-        batches = iter(pa.ipc.open_stream(source))
-    yield from batches
+    source = file.path if file.cloud is None else file.cloud.open_input_file(file.path)
+    yield from open_ipc(source)
 
 
 # ---------------------------------------------------------------------------- tables

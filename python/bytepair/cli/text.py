@@ -70,10 +70,10 @@ def encode(
 ) -> None:
     """Encode text: write one line of ids per document, while the text is still being read.
 
-    FILES: text files (one document each), or parquet or jsonl (one document per row), each may be
-    compressed as .gz or .zst; also folders, globs and URLs of these. Without FILES, or for -, text
-    is read from standard input. With --dropout and with --errors skip, each document is read
-    completely before encoding.
+    FILES: text files (one document each), or jsonl, parquet, .arrow or a list in .json (one per
+    row), each may be compressed as .gz or .zst; also folders, globs and URLs of these. Without
+    FILES, or for -, text is read from standard input. With --dropout and with --errors skip, each
+    document is read completely before encoding.
     """
     option.one_of("files", "text")
     option.both_or_none("dropout", "seed")

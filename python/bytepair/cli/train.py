@@ -235,7 +235,7 @@ def train(
     ties: Any,
     **options: Any,
 ) -> None:
-    """Train a tokenizer on text files, jsonl or parquet (each also .gz or .zst).
+    """Train a tokenizer on text, jsonl, parquet or Arrow (each also .gz or .zst).
 
     SOURCE: files, folders, globs, URLs or parquet files of counts; - is text on standard input.
     Without SOURCE, the sample text is used. With --mixture or --parity, SOURCE is NAME=PATH;

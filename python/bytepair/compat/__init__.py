@@ -20,12 +20,14 @@ if _TYPE_CHECKING:
     from bytepair.compat import huggingface, nanochat, rustbpe, tiktoken
     from bytepair.compat.conversions import (
         FORMATS,
+        PaddedBatch,
+        encode_arrow,
         export_losses,
+        pad,
         to_huggingface,
         to_tiktoken,
         to_transformers,
     )
-    from bytepair.compat.rows import PaddedBatch, encode_arrow, pad
 
 __all__ = [
     "FORMATS", "PaddedBatch", "encode_arrow", "export_losses", "huggingface", "nanochat", "pad",
@@ -36,9 +38,9 @@ _lazy(
     __name__,
     {
         "conversions": (
-            "FORMATS", "export_losses", "to_huggingface", "to_tiktoken", "to_transformers",
+            "FORMATS", "PaddedBatch", "encode_arrow", "export_losses", "pad", "to_huggingface",
+            "to_tiktoken", "to_transformers",
         ),
-        "rows": ("PaddedBatch", "encode_arrow", "pad"),
         **{name: (name,) for name in ("huggingface", "nanochat", "rustbpe", "tiktoken")},
     },
 )  # fmt: skip

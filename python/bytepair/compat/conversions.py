@@ -1,18 +1,28 @@
-"""A tokenizer as the object of another library, and what a format of another library loses."""
+"""A tokenizer and its ids as objects of other libraries, and what a format of another loses."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 from bytepair import _core
+from bytepair._internal.checks import check_choice, check_many, check_whole, integers
+from bytepair.corpus import arrow
+from bytepair.errors import ArgumentError
 from bytepair.formats.parts import Losses, WrittenFormat
+from bytepair.properties import roles
+from bytepair.tokenizer.results import Ids, SpecialMode
 
 if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
     import tiktoken
     import tokenizers
     import transformers
+    from numpy.typing import NDArray
 
 
 #: The formats that `Tokenizer.export` writes.
@@ -22,17 +32,15 @@ FORMATS: Final = get_args(WrittenFormat)
 def to_tiktoken(tokenizer: _core.Tokenizer, name: str = "bytepair") -> tiktoken.Encoding:
     """Convert the tokenizer to a `tiktoken.Encoding`.
 
-    Its ids are the same for every text, provided that the split pattern matches all text, as
-    all named patterns do (tiktoken drops text outside of matches), and the merge rule is
-    "ranks".
+    Its ids are the same for every text.
 
     Args:
         tokenizer: the tokenizer.
         name: the name of the encoding.
 
     Raises:
-        ValueError: if the merge rule is not "ranks", or the pattern normalizes text: tiktoken
-            supports neither.
+        ValueError: if the merge rule is not "ranks", the pattern does not match all text, or
+            texts are normalized: tiktoken supports none of these.
 
     Example:
         >>> import bytepair
@@ -134,3 +142,177 @@ def export_losses(
     if isinstance(format, os.PathLike):
         format, path = writing.of_path(Path(format)), format
     return writing.losses(tokenizer, format, None if path is None else Path(path))
+
+
+#: The number of ids above which the lists of a column have 64-bit offsets.
+MOST_IN_LIST_ARRAY: Final = 2**31 - 1
+
+
+def encode_arrow(
+    tokenizer: _core.Tokenizer,
+    array: Any,
+    *,
+    special: SpecialMode = None,
+    prepend: str | int | None = None,
+    append: str | int | None = None,
+    threads: int | None = None,
+) -> pa.ListArray | pa.LargeListArray | pa.ChunkedArray:
+    """Encode an Arrow column of texts to a column of lists of ids.
+
+    Args:
+        tokenizer: the tokenizer.
+        array: an object with the Arrow interface (a pyarrow array or chunked array, a polars
+            Series, ...) of type string, large_string, string_view, or a dictionary of these.
+        special: as in `encode`.
+        prepend: as in `encode`, for each text.
+        append: as in `encode`, for each text.
+        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+            processors.
+
+    Returns:
+        A pyarrow array with the list of ids of each text, and a null for each null. The ids are
+        uint16 if the vocabulary has at most 65,536 ids, else uint32. The lists have 64-bit
+        offsets if there are 2^31 ids or more. Chunks are preserved.
+
+    Raises:
+        TypeError: if `array` is not Arrow data, or does not contain text.
+        CorpusError: if a text is not UTF-8; the message contains its index in its chunk.
+        SpecialTokenError: as in `encode`.
+        SplitError: as in `encode`.
+
+    Example:
+        >>> import bytepair, pyarrow
+        >>> tok = bytepair.train(["hello hello"], 269)
+        >>> column = bytepair.compat.encode_arrow(tok, pyarrow.array(["hello!", None, ""]))
+        >>> column.to_pylist()
+        [[259, 33], None, []]
+    """
+    from bytepair._internal.extras import pyarrow as pa
+
+    texts = arrow.import_column(array)
+    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
+    encoded = []
+    for chunk in chunks:
+        plain = arrow.plain(chunk)
+        present = plain.drop_null()
+        ids, ends = _core.encode_utf8(
+            tokenizer, arrow.data(present), arrow.offsets(present),
+            special=special, prepend=prepend, append=append, threads=threads,
+        )  # fmt: skip
+        encoded.append((ids, ends, plain.is_valid() if plain.null_count else None))
+    large = any(ends[-1] > MOST_IN_LIST_ARRAY for _, ends, _ in encoded)
+    lists = [_lists(*parts, large=large) for parts in encoded]
+    if not isinstance(texts, pa.ChunkedArray):
+        return lists[0]
+    ids_type = pa.uint16() if tokenizer.vocab_size <= 1 << 16 else pa.uint32()
+    return pa.chunked_array(lists, pa.large_list(ids_type) if large else pa.list_(ids_type))
+
+
+class PaddedBatch(NamedTuple):
+    """Texts as rows of equal width.
+
+    A model of `transformers` takes it as `model(**batch)`, since names are keys as well.
+
+    Attributes:
+        input_ids: one row per text, its ids and padding tokens: int32, or int64 if tensors were
+            asked for.
+        attention_mask: 1 for ids of the text, 0 for padding: uint8, or int64 if tensors were asked
+            for.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello"], 269)
+        >>> batch = bytepair.compat.pad(tok, tok.encode_batch(["hello!", "hello"]), tensors="np")
+        >>> {name: rows.tolist() for name, rows in dict(batch).items()}
+        {'input_ids': [[259, 33], [259, 260]], 'attention_mask': [[1, 1], [1, 0]]}
+    """
+
+    input_ids: NDArray[np.integer]
+    attention_mask: NDArray[np.integer]
+
+    def keys(self) -> list[str]:
+        """The names of the fields, so that `**batch` and `dict(batch)` work."""
+        return list(self._fields)
+
+    def __getitem__(self, key: Any) -> Any:
+        """A field by its name or number."""
+        return getattr(self, key) if isinstance(key, str) else tuple.__getitem__(self, key)
+
+
+def pad(
+    tokenizer: _core.Tokenizer,
+    rows: Iterable[Sequence[int]],
+    width: int | Literal["longest"] = "longest",
+    *,
+    side: Literal["right", "left"] = "right",
+    tensors: Literal["np", "pt"] | None = None,
+) -> PaddedBatch:
+    """Lists of ids as rows of equal width, filled with the padding token (see `roles`).
+
+    Args:
+        tokenizer: the tokenizer.
+        rows: lists of ids, as from `encode_batch`.
+        width: the number of ids of a row; "longest" means that of the longest list.
+        side: the side of the padding: "right" or, as for generation, "left".
+        tensors: "np" for arrays of int64, "pt" for tensors of torch; None for arrays of int32.
+
+    Returns:
+        `input_ids` and `attention_mask` (1 for ids, 0 for padding; uint8, or int64 with
+        `tensors`), as a tuple that is a mapping too: `model(**batch)` takes it.
+
+    Raises:
+        SpecialTokenError: if no token has the role `pad`, and a row needs padding.
+        ArgumentError: if a list is longer than the rows.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello"], 269)
+        >>> batch = bytepair.compat.pad(tok, tok.encode_batch(["hello!", "hello"]))
+        >>> batch.input_ids.tolist(), batch.attention_mask.tolist()
+        ([[259, 33], [259, 260]], [[1, 1], [1, 0]])
+    """
+    import numpy as np
+
+    check_choice("side", side, ("right", "left"))
+    rows = [integers("rows", row) for row in check_many("rows", rows, "lists of ids")]
+    lengths = np.array([len(row) for row in rows], np.int64)
+    longest = int(lengths.max(initial=0))
+    width = longest if width == "longest" else check_whole("width", width)
+    if width < longest:
+        raise ArgumentError(
+            f"list {int(lengths.argmax())} has {longest} ids, more than width={width}",
+            option="width",
+            value=width,
+            hint=f"cut the lists: [ids[:{width}] for ids in rows]",
+        )
+    places = np.arange(width) if side == "right" else np.arange(width)[::-1]
+    mask = places < lengths[:, None]
+    filler = 0 if mask.all() else roles.id_of(tokenizer, "pad")
+    ids = np.full((len(rows), width), filler, np.int32)
+    ids[mask] = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum()))
+    if tensors is None:
+        return PaddedBatch(ids, mask.astype(np.uint8))
+    wide = PaddedBatch(ids.astype(np.int64), mask.astype(np.int64))
+    if check_choice("tensors", tensors, ("np", "pt")) == "np":
+        return wide
+    from bytepair._internal.extras import torch
+
+    return PaddedBatch(*map(torch.from_numpy, wide))
+
+
+def _lists(
+    ids: Ids, offsets: NDArray[np.int64], valid: pa.BooleanArray | None, *, large: bool
+) -> pa.ListArray | pa.LargeListArray:
+    """Build an array of lists, with a null for each null text."""
+    import numpy as np
+
+    from bytepair._internal.extras import pyarrow as pa
+
+    mask = None
+    if valid is not None:
+        lengths = np.zeros(len(valid), np.int64)
+        lengths[np.asarray(valid)] = np.diff(offsets)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        mask = pa.array(~np.asarray(valid))
+    kind, width = (pa.LargeListArray, np.int64) if large else (pa.ListArray, np.int32)
+    return kind.from_arrays(pa.array(offsets.astype(width)), pa.array(ids), mask=mask)

@@ -6,9 +6,9 @@
 
 The modules: `source` (what a source is, and `Reading`), `names` (the files that names stand for),
 `files` (these files, which are for validation, and records of them), `documents` (the documents of
-a file), `read` (batches of any source), `sampling` (a sample of one), `column` (documents in
-memory, and skipped ones), `kinds` (file suffixes), `bounds` (memory limits), `arrow` (Arrow
-columns), `read_ahead` (a reader thread) and `download` (published data sets).
+a file, read ahead by a thread), `read` (batches of any source, or a sample of it), `column`
+(documents in memory, and skipped ones), `arrow` (Arrow columns), `kinds` (file suffixes), `bounds`
+(memory limits) and `download` (published data sets).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from bytepair.corpus.column import Column, no_column, strings
 from bytepair.errors import ArgumentError, CorpusError
@@ -148,6 +148,34 @@ def check_column(column: str, schema: pa.Schema, place: str) -> None:
     except ArgumentError as error:
         text = f"{place}, column {column!r}: {error.message}"
         raise CorpusError(text, hint=error.hint) from None
+
+
+def open_ipc(source: Any) -> pa.RecordBatchReader:
+    """Open an Arrow file, which has an index, or a stream, which has none; by path, or opened."""
+    from bytepair._internal.extras import pyarrow as pa
+
+    source = pa.memory_map(source) if isinstance(source, str) else source
+    try:
+        reader = pa.ipc.open_file(source)
+    except pa.ArrowInvalid:
+        source.seek(0)
+        return pa.ipc.open_stream(source)
+    batches = map(reader.get_batch, range(reader.num_record_batches))
+    return pa.RecordBatchReader.from_batches(reader.schema, batches)
+
+
+def write_parquet(source: Any, column: str, name: str, into: IO[bytes]) -> None:
+    """Copy a column of an Arrow file or stream to parquet, with a row group for each batch."""
+    from bytepair._internal.extras import pyarrow as pa
+    from bytepair._internal.extras import pyarrow_parquet as pq
+
+    reader = open_ipc(source)
+    check_column(column, reader.schema, name)
+    schema = pa.schema([(column, pa.large_string())])
+    with pq.ParquetWriter(into, schema, use_dictionary=False, compression="none") as writer:
+        for batch in reader:
+            texts = plain(batch.column(column)).cast(pa.large_string())
+            writer.write_batch(pa.record_batch([texts], schema=schema))
 
 
 def failures() -> tuple[type[Exception], ...]:

@@ -9,27 +9,153 @@ document (`bytepair.corpus.bounds`).
 
 from __future__ import annotations
 
+import atexit
 import itertools
+import json
+import mmap
 import sys
-from collections.abc import Iterator
+import threading
+import weakref
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from typing import IO, TYPE_CHECKING, Any, Final, Literal
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from bytepair import _core
 from bytepair._internal.checks import check_whole
 from bytepair._internal.progress import ShareRead
 from bytepair.corpus import arrow, bounds
 from bytepair.corpus.bounds import Expansion, ReadBounds
-from bytepair.corpus.column import Column, Skip, SkipLog, until
+from bytepair.corpus.column import Column, Skip, SkipLog, strings, until
 from bytepair.corpus.files import Input
+from bytepair.corpus.json_values import read_json
 from bytepair.corpus.kinds import CorpusFile, Kind, compression_of, kind_of
-from bytepair.corpus.read_ahead import ahead, check_stopped
 from bytepair.corpus.source import Reading, Source, resolve_files
 from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+T = TypeVar("T")
+
+#: The interval, in seconds, at which a waiting thread checks that the other one is alive.
+WAIT_SECONDS: Final = 0.05
+#: How long the caller waits for the thread to end, in seconds; a system call may block it longer.
+CLOSE_SECONDS: Final = 0.5
+
+#: The memory of a thread in bytes: its stack and its data.
+THREAD_BYTES: Final = 10 << 20
+
+
+class Stopped(BaseException):
+    """The consumer of this reader thread is gone."""
+
+
+def ahead(
+    stream: Iterator[T], large: Callable[[T], bool] = lambda _: False
+) -> Generator[T, None, None]:
+    """Read the next item in a thread while the caller works on the last one.
+
+    After a large item, the next one is read only on request, so that memory does not hold both. If
+    there is no memory for a thread, the caller reads.
+    """
+    if not _has_memory():
+        yield from stream
+        return
+    reader = _Reader(stream)
+    reader.start()
+    try:
+        reader.ask()
+        while (item := reader.answer()) is not None:
+            if large(item):
+                yield item
+                reader.ask()
+            else:
+                reader.ask()
+                yield item
+            del item
+    finally:
+        reader.stop()
+
+
+def _has_memory() -> bool:
+    """Whether there is memory for a thread.
+
+    The C library may reuse the stack of an earlier thread; it aborts the process if there is no
+    memory left for the thread's data.
+    """
+    try:
+        mmap.mmap(-1, THREAD_BYTES).close()
+    except OSError:
+        return False
+    return True
+
+
+def check_stopped() -> None:
+    """End a reader thread without a consumer; call it wherever reading one item may be slow."""
+    if getattr(threading.current_thread(), "is_stopped", False):
+        raise Stopped
+
+
+class _Reader(threading.Thread):
+    """A thread that reads one item of a stream per request."""
+
+    def __init__(self, stream: Iterator[Any]) -> None:
+        super().__init__(name="bytepair-corpus", daemon=True)
+        _live.add(self)
+        self.is_stopped = False
+        self._stream, self._item = stream, None
+        self._error: BaseException | None = None
+        self._requests, self._ready = threading.Semaphore(0), threading.Semaphore(0)
+
+    def run(self) -> None:
+        """Read until the stream ends or the caller stops."""
+        try:
+            while self._requests.acquire() and not self.is_stopped:
+                self._item = next(self._stream, None)
+                self._ready.release()
+        except BaseException as error:  # which the caller raises
+            self._error = error
+            self._ready.release()
+
+    def ask(self) -> None:
+        """Request the next item."""
+        self._requests.release()
+
+    def answer(self) -> Any:
+        """Wait for the requested item; None at the end of the stream."""
+        while not self._ready.acquire(timeout=WAIT_SECONDS):
+            check_stopped()  # the caller may itself be a reader thread
+            if not self.is_alive():
+                raise MemoryError("the thread that reads the corpus has ended")
+        # The traceback of an error keeps the objects of the thread alive.
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+        item, self._item = self._item, None
+        return item
+
+    def stop(self) -> None:
+        """Make the thread end."""
+        if self.is_stopped:  # at exit, when the functions below may be gone
+            return
+        self.is_stopped = True
+        self._requests.release()
+        if threading.current_thread() is not self:  # the garbage collector may run in this thread
+            self.join(CLOSE_SECONDS)
+
+
+#: The threads that may be reading.
+_live: weakref.WeakSet[_Reader] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """End all threads before the interpreter takes apart the modules that they use."""
+    for reader in list(_live):
+        reader.stop()
+
 
 #: The approximate size of a column in bytes.
 BATCH_BYTES: Final = 1 << 24
@@ -106,6 +232,24 @@ def _strided(
 
 
 # ---------------------------------------------------------------------------- one file
+
+
+def read_list(file: Input) -> list[Any]:
+    """The rows of a list in one value of JSON, as Alpaca and ShareGPT are published.
+
+    Raises:
+        CorpusError: if the file is not such a list.
+    """
+    whole = Reading(max_document_bytes=sys.maxsize)
+    pieces = [piece for piece in read(file, whole, kind="text") if isinstance(piece, Column)]
+    try:
+        rows = read_json("".join(text for piece in pieces for text in strings(piece)))
+    except ValueError as error:
+        hint = "if each line is an object, rename it to .jsonl"
+        raise CorpusError(f"{file.name}: {error}", hint=hint) from None
+    if not isinstance(rows, list):
+        raise CorpusError(f"{file.name}: it must be a list of rows, not an object")
+    return rows
 
 
 def read(
@@ -217,15 +361,25 @@ def _open(
     batch_bytes: int,
     stack: ExitStack,
 ) -> _core.DocumentReader:
-    """Open a file in the core: by its path, or as a Python file object if it is remote."""
-    name, packing, size, source = file.path, compression_of(file.path), file.size, None
-    if kind == "parquet" and packing is not None:
-        from tempfile import TemporaryFile
+    """Open a file in the core: by its path, or as a Python file object.
 
-        source = stack.enter_context(TemporaryFile())  # noqa: SIM115 - it is closed
+    Arrow and lists of JSON are copied to a temporary file of parquet or jsonl.
+    """
+    name, packing, size, source = file.path, compression_of(file.path), file.size, None
+    if kind == "json":
+        kind, packing, source = "jsonl", None, _temporary(stack)
+        source.writelines(json.dumps(row).encode() + b"\n" for row in read_list(file))
+        size = source.tell()
+        source.seek(0)
+    elif kind in ("parquet", "arrow") and packing is not None:
+        source = _temporary(stack)
         size, packing = _unpack(file, packing, source), None
     elif file.cloud is not None:
         name, source = file.name, stack.enter_context(_open_cloud(file, kind))
+    if kind == "arrow":
+        table, kind, source = source or file.path, "parquet", _temporary(stack)
+        arrow.write_parquet(table, reading.column, file.name, source)
+        size = source.tell()
     return _core.DocumentReader(
         CorpusFile(name, kind, packing), reading.column, errors=reading.errors,
         doc_cap=reading.doc_cap, bounds=ReadBounds(reading.max_document_bytes, batch_bytes),
@@ -234,8 +388,14 @@ def _open(
     )  # fmt: skip
 
 
+def _temporary(stack: ExitStack) -> IO[bytes]:
+    from tempfile import TemporaryFile
+
+    return stack.enter_context(TemporaryFile())
+
+
 def _open_cloud(file: Input, kind: str) -> Any:
-    if kind == "parquet":
+    if kind in ("parquet", "arrow"):
         return file.cloud.open_input_file(file.path)
     return file.cloud.open_input_stream(file.path, compression=None)
 

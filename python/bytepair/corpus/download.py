@@ -29,9 +29,16 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from bytepair._internal.progress import Bar, Callback
-from bytepair._internal.system import naming, sync
 from bytepair.errors import DownloadError, NotAFileError
-from bytepair.files.outputs import check_alone, check_inside, open_own, remove_own, write_whole
+from bytepair.files.outputs import (
+    check_alone,
+    check_inside,
+    naming,
+    open_own,
+    remove_own,
+    sync,
+    write_whole,
+)
 from bytepair.files.safe import is_plain, read_file
 
 ENDPOINT: Final = "https://huggingface.co"

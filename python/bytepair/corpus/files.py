@@ -2,7 +2,8 @@
 
 Two kinds of data sets say which of their files are for validation:
 
-- The names of the Hugging Face Hub: `train-00000-of-00002.parquet`, `validation-...`, `test-...`.
+- Those of Hugging Face, by the names of the Hub, `train-00000-of-00002.parquet`, `validation-...`
+  and `test-...`, or by the folders of `DatasetDict.save_to_disk`: `train`, `validation`, `test`.
 - The names of nanochat's data sets, `shard_00000.parquet` and so on, two or more and no other
   parquet file in their folder: the last one is for validation.
 
@@ -145,6 +146,8 @@ def splits_of(files: list[Input]) -> list[str | None]:
         path = PurePosixPath(file.path) if file.cloud else Path(file.path)
         if match := _HUB.fullmatch(path.name):
             return _HUB_SPLITS[match[1]]
+        if isinstance(path, Path) and (path.parent.parent / "dataset_dict.json").exists():
+            return _HUB_SPLITS.get(path.parent.name)
         if not _SHARD.fullmatch(path.name):
             return None
         others = (PurePosixPath(other.path) for other in files)

@@ -2,12 +2,14 @@
 
 | suffix | documents |
 | --- | --- |
-| `.parquet` | the rows of a column |
+| `.parquet`; `.arrow`, `.feather` (Arrow IPC, files and streams) | the rows of a column |
 | `.jsonl`, `.ndjson` | a field of the object on each line |
-| `.json`, `.csv`, `.tsv`, archives | rejected; the error suggests a conversion |
+| `.json` | a field of each object in a list |
+| `.csv`, `.tsv`, archives | rejected; the error suggests a conversion |
 | `.txt`, `.text`, `.md`, and any other or none | the file is one document of plain text |
 
-`.gz` or `.zst` may follow. In a folder, only files with a suffix listed here are read.
+`.gz` or `.zst` may follow. In a folder, only files with a suffix listed here are read, and no
+`.json`, which is mostly a configuration there.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import Final, Literal, TypeAlias
 
 from bytepair.errors import CorpusError
 
-Kind: TypeAlias = Literal["parquet", "jsonl", "text"]
+Kind: TypeAlias = Literal["parquet", "arrow", "jsonl", "json", "text"]
 
 #: The names of compressions in Arrow, by suffix.
 COMPRESSIONS: Final = {".gz": "gzip", ".zst": "zstd"}
@@ -29,26 +31,24 @@ LFS: Final = b"version https://git-lfs.github.com/spec/v1"
 
 _KINDS: Final[dict[str, Kind]] = {
     ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".txt": "text",
     ".text": "text",
     ".md": "text",
 }
-_AS_TEXT: Final = "rename it to .txt to read it as one plain text"
-_JSON: Final = (
-    "a .json file is read neither as a list nor line by line",
-    "if each line is an object, rename it to .jsonl, or write a list as lines first "
-    f"(jq -c '.[]' a.json > a.jsonl), or {_AS_TEXT}",
-)
+_LIST: Final = ".json"
 _CSV: Final = (
-    "tables of this format are not read", f"write it as parquet or jsonl, or {_AS_TEXT}",
-)  # fmt: skip
+    "tables of this format are not read",
+    "write it as parquet or jsonl, or rename it to .txt to read it as one plain text",
+)
 _ARCHIVE: Final = (
     "archives and this compression are not read", "unpack it (.gz and .zst are read)",
 )  # fmt: skip
 _REFUSED: Final = {
-    ".json": _JSON, ".csv": _CSV, ".tsv": _CSV,
+    ".csv": _CSV, ".tsv": _CSV,
     **dict.fromkeys([".tar", ".tgz", ".zip", ".7z", ".rar", ".bz2", ".xz", ".lz4"], _ARCHIVE),
 }  # fmt: skip
 
@@ -79,7 +79,7 @@ def kind_of(path: str | PurePath) -> Kind:
     if ending in _REFUSED:
         problem, hint = _REFUSED[ending]
         raise CorpusError(f"{path}: {problem}", hint=hint)
-    return _KINDS.get(ending, "text")
+    return "json" if ending == _LIST else _KINDS.get(ending, "text")
 
 
 def is_listed(path: str | PurePath) -> bool:
@@ -94,7 +94,7 @@ def is_plain_text(path: str | PurePath) -> bool:
 
 def has_known_ending(path: str | PurePath) -> bool:
     """Whether a name has a suffix that is listed here, supported or not."""
-    return compression_of(path) is not None or _ending(path) in {*_KINDS, *_REFUSED}
+    return compression_of(path) is not None or _ending(path) in {*_KINDS, _LIST, *_REFUSED}
 
 
 def listed_endings() -> str:

@@ -3,8 +3,8 @@
 The results are those of one process: `count` gives the counts of `bytepair.count`, `shard` byte for
 byte the files of `bytepair.shards.write`. All processes see the same folders.
 
-The files: `tasks` (pieces of work and their marks), `count` and `shard` (what is done with them),
-`on_ray` (Ray, and nothing else).
+The files: `tasks` (pieces of work, their marks, and who runs them: ranks, or Ray), `counting` and
+`sharding` (what is done with them).
 """
 
 from bytepair.distributed.counting import count

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bytepair import _core, sample
 from bytepair._internal.checks import check_kind, check_many
 from bytepair._internal.drawing import html_table
-from bytepair.corpus.sampling import Sample
+from bytepair.corpus.read import Sample
 from bytepair.errors import NotFetchedError, VocabularyError
 from bytepair.evaluate.texts import (
     USUAL_RIVALS,

@@ -16,8 +16,8 @@ from bytepair import _core
 from bytepair._internal.checks import check_kind, check_many, refuse
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
-from bytepair.corpus.sampling import Sample
-from bytepair.corpus.sampling import sample as sample_of
+from bytepair.corpus.read import Sample
+from bytepair.corpus.read import sample as sample_of
 from bytepair.corpus.source import Reading, Source
 from bytepair.errors import ArgumentError, CorpusError, NotFetchedError
 from bytepair.tokenizer import Tokenizer, load

@@ -13,14 +13,13 @@ nothing. What people type is text on the page and never HTML. A page of one text
     >>> bytepair.explore.to_html({"mine": tok}, "a text to send").startswith("<!doctype html>")
     True
 
-The files: `answers` (what the page can ask; the compiled module answers), `server` (HTTP around the
-answers), `page/` (HTML, style and scripts, as they are served), `export` (the page as one file),
+The files: `answers` (what the page can ask; the compiled module answers; the page as one file),
+`server` (HTTP around the answers), `page/` (HTML, style and scripts, as they are served),
 `offline/` and `alone/` (what stands in a file of one text, and in one with all views, instead of a
 server), `wasm/` (the module for browsers, if `make wasm` built it).
 """
 
-from bytepair.explore.answers import PUBLISHED, Answers, Step, merge_steps
-from bytepair.explore.export import save, to_html
+from bytepair.explore.answers import PUBLISHED, Answers, Step, merge_steps, save, to_html
 from bytepair.explore.server import Server
 
 __all__ = [

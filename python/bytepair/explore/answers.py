@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core, chat
 from bytepair._internal.drawing import MARKED
 from bytepair.chat import renderer
-from bytepair.errors import ConversationError
+from bytepair.errors import ArgumentError, ConversationError
 from bytepair.evaluate import declarations, samples
 from bytepair.evaluate.evaluation import LANGUAGES
+from bytepair.files.outputs import write_whole
 from bytepair.tokenizer import Tokenizer
 
 #: The published vocabularies with which the page opens, and the names under which it shows them.
@@ -197,3 +201,82 @@ def _roles(template: chat.Template) -> dict[str, list[str]]:
     """The roles of messages, and for each the kinds of parts."""
     roles = {name: list(role.parts) for name, role in template.roles.items()}
     return roles if template.merge_system is None else {"system": [], **roles}
+
+
+_HERE: Final = Path(__file__).parent
+
+
+def save(
+    tokenizers: Mapping[str, Tokenizer],
+    text: str,
+    path: str | os.PathLike[str],
+    *,
+    special: bool = False,
+    all_views: bool = False,
+    overwrite: bool = False,
+) -> Path:
+    """Write the page to a file, atomically.
+
+    Args:
+        tokenizers: see `to_html`.
+        text: see `to_html`.
+        path: the file to write.
+        special: see `to_html`.
+        all_views: see `to_html`.
+        overwrite: whether a file that exists is replaced.
+
+    Returns:
+        The path.
+
+    Raises:
+        OverwriteError: if the file exists, and `overwrite` is false.
+        ArgumentError: as `to_html`.
+        OSError: if the file cannot be written.
+    """
+    page = to_html(tokenizers, text, special=special, all_views=all_views)
+    write_whole(Path(path), page.encode(), overwrite=overwrite)
+    return Path(path)
+
+
+def to_html(
+    tokenizers: Mapping[str, Tokenizer],
+    text: str,
+    *,
+    special: bool = False,
+    all_views: bool = False,
+) -> str:
+    """A page about some tokenizers that works offline.
+
+    Args:
+        tokenizers: one to six tokenizers, by name.
+        text: the text, at most 1 MiB of UTF-8.
+        special: whether special tokens in the text are encoded to their ids.
+        all_views: whether the page has all views, for any text; it then contains the vocabularies
+            and the compiled module, about a megabyte.
+
+    Raises:
+        ArgumentError: if there are no or too many tokenizers, the text is too long or has half of a
+            surrogate pair, or this installation does not have the module for `all_views`.
+    """
+    folder, needs = ("alone", module()) if all_views else ("offline", None)
+    paths = [*(_HERE / "page").iterdir(), *(_HERE / folder).iterdir()]
+    files = {path.name: path.read_text(encoding="utf-8") for path in paths}
+    files["index.html"] = re.sub('<p class="promise.*\n', "", files["index.html"])  # its links
+    return Answers(tokenizers).view.to_html(files, text, special=special, module=needs)
+
+
+def module() -> tuple[bytes, bytes]:
+    """The compiled module for browsers, and the script of the thread in which it runs.
+
+    Raises:
+        ArgumentError: if this installation does not have them.
+    """
+    try:
+        wasm, script = (_HERE / "wasm" / name for name in ("bytepair_bg.wasm", "bytepair.js"))
+        worker = script.read_bytes() + b"\n" + (_HERE / "alone" / "worker.js").read_bytes()
+        return wasm.read_bytes(), worker
+    except FileNotFoundError:
+        raise ArgumentError(
+            "this installation has no module for browsers, which a page with all views contains; "
+            "in a checkout, `make wasm` builds it"
+        ) from None

@@ -2,7 +2,8 @@
 
 An output is a regular file with one name. A link is not followed, since its target may belong to
 somebody else; a second name (a hard link) and a pipe are refused for the same reason. Temporary
-folders (`scratch`) are removed by the next run if this one is killed.
+folders (`scratch`) are removed by the next run if this one is killed. `docs/install.md` has a table
+of the differences between systems.
 """
 
 from __future__ import annotations
@@ -21,8 +22,50 @@ from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair._internal.system import sync
 from bytepair.errors import ArgumentError, NotAFileError, NotAFolderError, OverwriteError
+
+
+def sync(file: int) -> None:
+    """Flush a file to the disk; its descriptor must be open for writing on Windows."""
+    if sys.platform == "darwin":  # `fsync` does not flush the cache of the drive
+        import fcntl
+
+        try:
+            fcntl.fcntl(file, fcntl.F_FULLFSYNC)
+        except OSError as error:
+            if error.errno not in (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY):
+                raise
+        else:
+            return
+    os.fsync(file)  # also if the file system does not support F_FULLFSYNC
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the entries of a folder to the disk; does nothing on Windows, which cannot open one."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(folder, os.O_DIRECTORY)
+    try:
+        with naming(folder):
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an error of the system name the file, where the system knows only its descriptor.
+
+    Raises:
+        OSError: if what is done in the context does.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
+
 
 #: Suffixes of files with vocabularies or ids, which a new folder gets only by mistake.
 OF_FILES: Final = (".json", ".bytepair", ".gguf", ".tiktoken", ".bin")

@@ -20,7 +20,7 @@ from bytepair.formats.parts import LoadOptions, Losses, WrittenFormat
 from bytepair.formats.registry import DROPS, FORMATS, Format, Units, format_of
 from bytepair.properties import metadata
 from bytepair.properties.entries import NATIVE
-from bytepair.properties.tokens import form, uncovered, unmade
+from bytepair.properties.tokens import form, leaves_out, uncovered, unmade
 
 _WRITTEN: Final = get_args(WrittenFormat)
 
@@ -190,6 +190,8 @@ def _lost_rules(tokenizer: _core.Tokenizer, can: Format) -> Iterator[str]:
     if can.split in ("regex", "none") and not isinstance(pattern, str):
         steps = ", ".join(rules.pre_tokenizer) or "several patterns"
         yield f"the splitting by {steps}: {can.reader} splits by one regular expression"
+    elif can.reader == "tiktoken" and leaves_out(pattern):
+        yield "the ids of text that the split pattern does not match: tiktoken leaves it out"
     if rules.user_defined and can.units == ("bytes",):
         yield "that user-defined tokens are found before merging"
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING, Final
+from unicodedata import category
 
 from bytepair import _core
 from bytepair._internal.checks import check_kind
@@ -201,3 +203,20 @@ def pattern_text(tokenizer: _core.Tokenizer) -> str:
 def splitter(pattern: str | tuple[str, ...]) -> _core.Splitter:
     """The splitter of a pattern, compiled once."""
     return _core.Splitter(pattern)
+
+
+@lru_cache(maxsize=64)
+def leaves_out(pattern: str) -> bool:
+    r"""Whether a split pattern does not match all of a text with pairs of characters of all kinds.
+
+    Example:
+        >>> leaves_out(_core.PATTERNS["gpt4"]), leaves_out(r"\w+|\s+")
+        (False, True)
+    """
+    kinds = {category(chr(code)): chr(code) for code in (*range(0xD800), *range(128))}
+    pairs = [*map("".join, product(kinds.values(), repeat=2)), *(2 * chr(at) for at in range(128))]
+    text = "".join(pairs)
+    found = splitter(pattern).pretokenize(text)
+    # Whatever follows the last match, or is between two, is one pretoken.
+    others = (splitter(f"{pattern}|(?s:.){more}").pretokenize(text) for more in ("", "+"))
+    return any(other != found for other in others)

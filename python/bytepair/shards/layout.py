@@ -25,9 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair._internal.system import naming, sync
 from bytepair.errors import ShardError, warn
-from bytepair.files.outputs import check_alone, open_own
+from bytepair.files.outputs import check_alone, naming, open_own, sync
 from bytepair.properties.entries import NATIVE
 from bytepair.shards.manifest import NAME as MANIFEST
 from bytepair.shards.manifest import Shard, ShardFormat, ShardSplit

@@ -21,11 +21,10 @@ from numpy.typing import NDArray
 from bytepair import _core
 from bytepair._internal.checks import check_kind
 from bytepair._internal.progress import Bar, Callback, ShareRead
-from bytepair._internal.system import sync_folder
 from bytepair.corpus.files import LOG
 from bytepair.corpus.source import Source
 from bytepair.errors import BytepairWarning, CorpusError, warn
-from bytepair.files.outputs import write_whole
+from bytepair.files.outputs import sync_folder, write_whole
 from bytepair.files.safe import check_regular
 from bytepair.properties.entries import NATIVE
 from bytepair.shards import manifest, state

@@ -21,8 +21,7 @@ from bytepair._core import (
 )
 from bytepair.properties.tokens import uncovered
 from bytepair.tokenizer.loading import load, pretokenize
-from bytepair.tokenizer.results import IdArrays, IdsWithOffsets, register
-from bytepair.tokenizer.session import Session
+from bytepair.tokenizer.results import IdArrays, IdsWithOffsets, Session, register
 from bytepair.tokenizer.tokenizer import Tokenizer
 
 register()

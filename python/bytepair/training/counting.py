@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,6 @@ from typing import Any, Final
 from bytepair import _core
 from bytepair._internal.checks import check_kind
 from bytepair._internal.progress import Bar, Callback, ShareRead
-from bytepair._internal.system import memory
 from bytepair.corpus.bounds import Expansion, ReadBounds, most_page_bytes
 from bytepair.corpus.column import Skip, SkipLog, TextBatch
 from bytepair.corpus.files import INPUTS, Files, recorded
@@ -186,11 +186,13 @@ class _Count:
             first += len(some)
 
     def _core_reads(self, files: list[Path]) -> bool:
-        """Whether all files can be read by the core.
+        """Whether the core can read all files itself.
 
         If all of the text is counted at once, the core tries, and only what it cannot read is
         streamed.
         """
+        if any(kind_of(file) in ("arrow", "json") for file in files):
+            return False
         if self._reading.is_whole and self.checkpoint.path is None:
             return True
         tables = [file for file in files if _is_parquet(file)]
@@ -338,3 +340,37 @@ def _groups(files: list[Path]) -> Iterator[list[Path]]:
 
 def _is_parquet(file: Path) -> bool:
     return kind_of(file) == "parquet"
+
+
+#: The files with the memory limit of a container on Linux: control groups versions 2 and 1.
+_LIMITS: Final = (
+    Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)  # fmt: skip
+
+
+def memory() -> int:
+    """The memory of the machine in bytes, or the limit of its container if that is lower.
+
+    Returns 0 if the system does not report it.
+    """
+    try:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        with contextlib.suppress(ImportError, AttributeError, OSError):
+            return _memory_of_windows()
+        return 0
+    for limit in _LIMITS:
+        with contextlib.suppress(OSError, ValueError):  # "max" is not a number
+            total = min(total, int(limit.read_text(encoding="ascii")))
+    return max(total, 0)
+
+
+def _memory_of_windows() -> int:
+    import ctypes
+
+    numbers = [("length", ctypes.c_uint32), ("load", ctypes.c_uint32), ("total", ctypes.c_uint64)]
+    more = [(f"unused_{index}", ctypes.c_uint64) for index in range(6)]
+    status_type = type("MemoryStatus", (ctypes.Structure,), {"_fields_": numbers + more})
+    status: Any = status_type(ctypes.sizeof(status_type))
+    kernel: Any = ctypes.windll.kernel32  # type: ignore[attr-defined, unused-ignore]
+    return status.total if kernel.GlobalMemoryStatusEx(ctypes.byref(status)) else 0

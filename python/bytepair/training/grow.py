@@ -21,9 +21,8 @@ from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.vocabulary import with_roles_of
 from bytepair.training.counting import CountOptions
 from bytepair.training.counts import Counts
-from bytepair.training.options import Ties, TrainSettings
+from bytepair.training.options import Ties, TrainSettings, check_groups, count_groups, splitting
 from bytepair.training.recipes import SUPERWORDS_NOTE, Stages
-from bytepair.training.sources import check_groups, count_groups, splitting
 from bytepair.training.trainer import exhausted, with_denominator
 
 

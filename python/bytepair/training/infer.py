@@ -20,7 +20,7 @@ from bytepair.corpus.source import Reading
 from bytepair.errors import CorpusError
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.counting import CountOptions
-from bytepair.training.sources import Groups, check_groups, count_groups, splitting
+from bytepair.training.options import Groups, check_groups, count_groups, splitting
 
 if TYPE_CHECKING:
     import numpy as np

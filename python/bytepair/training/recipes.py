@@ -23,8 +23,7 @@ from bytepair.errors import ArgumentError, CorpusError, CountsError, VocabularyE
 from bytepair.tokenizer.vocabulary import in_order
 from bytepair.training.counting import CountOptions
 from bytepair.training.counts import Counts, check_names
-from bytepair.training.options import TrainSettings
-from bytepair.training.sources import CheckedGroups, check_groups
+from bytepair.training.options import CheckedGroups, TrainSettings, check_groups
 
 #: The note of a tokenizer that records the number of merges of each group.
 PARITY_NOTE: Final = "parity"

@@ -23,7 +23,17 @@ from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.vocabulary import padding
 from bytepair.training.counting import CountOptions
 from bytepair.training.counts import Counts, check_names
-from bytepair.training.options import Ties, TrainOptions, TrainSettings
+from bytepair.training.options import (
+    CheckedGroups,
+    Groups,
+    Ties,
+    TrainOptions,
+    TrainSettings,
+    check_groups,
+    count_groups,
+    pattern_of,
+    refuse_checkpoint,
+)
 from bytepair.training.recipes import (
     SUPERWORDS_NOTE,
     Mixture,
@@ -33,14 +43,6 @@ from bytepair.training.recipes import (
     check_development,
     divided,
     learn_parity,
-)
-from bytepair.training.sources import (
-    CheckedGroups,
-    Groups,
-    check_groups,
-    count_groups,
-    pattern_of,
-    refuse_checkpoint,
 )
 
 
@@ -64,12 +66,12 @@ def train(
 
     Args:
         source: an iterable of `str`, one document each; the path of a text file (one document),
-            of jsonl or parquet, optionally compressed as `.gz` or `.zst`, or of a folder of such
-            files; a glob; a URL of remote storage; an iterable of `Path`; a table or column of
-            pyarrow, polars, pandas or DuckDB; a data set of `datasets`; an iterable of mappings; or
-            `Counts`, which determine the pattern. Texts that look like paths are an error:
-            `bytepair.corpus.Texts` and `bytepair.corpus.Paths` say what strings are. With a
-            `Mixture` or `Parity`, a mapping of names to such sources.
+            of jsonl, parquet or Arrow IPC, or of a list in `.json`, optionally compressed as `.gz`
+            or `.zst`, or of a folder of such files; a glob; a URL of remote storage; an iterable of
+            `Path`; a table or column of pyarrow, polars, pandas or DuckDB; a data set of
+            `datasets`; an iterable of mappings; or `Counts`, which determine the pattern. Texts
+            that look like paths are an error: `bytepair.corpus.Texts` and `bytepair.corpus.Paths`
+            say what strings are. With a `Mixture` or `Parity`, a mapping of names to such sources.
         vocab_size: the vocabulary size: the 256 bytes, the merges, the special tokens and the
             reserved ids.
         pattern: the split pattern: a name in `bytepair.PATTERNS` or a regular expression; None

@@ -21,12 +21,12 @@ use crate::error::Result;
 use crate::formats::ranks::EMPTY_NOTE;
 use crate::formats::rule_of_ranks::{is_rule_of_ranks, pairs_of_ranks};
 use crate::memory;
-use crate::pretokenize::match_lengths;
+use crate::pretokenize::{Splitter, match_lengths};
 use crate::rules::byte_level::{character, to_bytes};
 use crate::rules::normalizer::META;
 use crate::rules::{
-    AddedToken, Decoder, DecoderStep, NormalizerStep, PreTokenizerStep, SpacePrefix, StartSymbols,
-    TextRules, name_of_byte,
+    AddedToken, Decoder, DecoderStep, NormalizerStep, PreTokenizer, PreTokenizerStep, SpacePrefix,
+    StartSymbols, TextRules, name_of_byte,
 };
 use crate::tokenizer::parts::TokenizerParts;
 use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, TOKEN_OVERHEAD_BYTES};
@@ -271,12 +271,12 @@ fn added_in_vocabulary(parts: &TokenizerParts, names: &BTreeMap<u32, String>) ->
     let mut added = without_lookalikes(parts);
     added.retain(|token| !names.contains_key(&token.id));
     let size = names.len() + usize::from(empty_token(parts).is_some());
-    let follow = added.iter().zip(size..).all(|(token, next)| token.id as usize == next);
-    if follow {
-        let unknown = parts.rules.symbols.as_ref().and_then(|symbols| symbols.unknown);
-        let place = added.iter().position(|token| Some(token.id) == unknown);
-        added.truncate(place.map_or(0, |place| place + 1));
-    }
+    let unknown = parts.rules.symbols.as_ref().and_then(|symbols| symbols.unknown);
+    let last = added
+        .iter()
+        .enumerate()
+        .rposition(|(place, token)| token.id as usize != size + place || Some(token.id) == unknown);
+    added.truncate(last.map_or(0, |place| place + 1));
     added
 }
 
@@ -303,10 +303,11 @@ fn entries(
 
 /// What a `tokenizer.json` cannot hold of a tokenizer, in words; usually nothing.
 pub fn losses(parts: &TokenizerParts) -> Vec<String> {
-    let mut lost: Vec<String> = [lost_names(parts), lost_texts(parts), lost_user_defined(parts)]
-        .into_iter()
-        .flatten()
-        .collect();
+    let mut lost: Vec<String> =
+        [lost_names(parts), lost_texts(parts), lost_symbols(parts), lost_user_defined(parts)]
+            .into_iter()
+            .flatten()
+            .collect();
     let spaces = space_prefix(&parts.rules).is_some();
     // As written by others, its meaning there is known.
     let steps = match steps_from_notes(parts) {
@@ -364,6 +365,41 @@ fn lost_texts(parts: &TokenizerParts) -> Option<String> {
     let added = added_tokens(parts);
     let lost = added.iter().find(differs)?;
     Some(format!("the decoded text of special tokens such as '{}'", lost.content))
+}
+
+/// Added tokens that texts are merged to, since the vocabulary lists them.
+fn lost_symbols(parts: &TokenizerParts) -> Option<String> {
+    let listed = added_in_vocabulary(parts, &names(parts));
+    let lost = listed.iter().find(|token| is_merged(&token.content, parts))?;
+    Some(format!("that text is never merged to added tokens such as '{}'", lost.content))
+}
+
+/// Whether merging a text gives the token of that name: merges start from bytes or characters, and a
+/// pretoken may become its token as a whole.
+fn is_merged(name: &str, parts: &TokenizerParts) -> bool {
+    let of_whole = |text: &str| match parts.rule {
+        MergeRule::Ranks | MergeRule::Merges { ignore_merges: true } => {
+            is_whole(text, &parts.rules.pre_tokenizer)
+        }
+        _ => false,
+    };
+    let symbols = parts.rules.symbols.as_ref();
+    if symbols.is_none() && parts.rule != MergeRule::Characters {
+        let bytes = to_bytes(name).unwrap_or_default();
+        return bytes.len() == 1 || str::from_utf8(&bytes).is_ok_and(of_whole);
+    }
+    let affix = |of: fn(&StartSymbols) -> &String| symbols.map_or("", |symbols| of(symbols));
+    let rest = name.strip_prefix(affix(|symbols| &symbols.prefix)).unwrap_or(name);
+    let rest = rest.strip_suffix(affix(|symbols| &symbols.suffix)).unwrap_or(rest);
+    rest.chars().count() == 1 || of_whole(name)
+}
+
+/// Whether a text may be a pretoken.
+fn is_whole(text: &str, pre_tokenizer: &PreTokenizer) -> bool {
+    let mut pretokens = 0;
+    let splitter = pre_tokenizer.pattern().map(|pattern| Splitter::new(&pattern));
+    let split = splitter.map(|splitter| splitter?.for_each(text, |_| pretokens += 1));
+    !matches!(split, Some(Ok(()))) || pretokens == 1
 }
 
 /// User-defined tokens behind the space before a text.
