@@ -66,7 +66,7 @@ mod vocabulary;
 pub use corpus::parquet::{RowRange, TextColumn};
 #[cfg(feature = "parquet")]
 pub use count::column::{ColumnReached, Progress};
-pub use count::file_work::FileCountOptions;
+pub use count::job::FileCountOptions;
 pub use count::{Counter, Counts};
 pub use encode::{EncodeOptions, Special};
 pub use error::{CallOption, Error, OptionValue, Reason, Result, WayOut, shortened};

@@ -16,6 +16,7 @@ mod distinct_rows;
 pub(crate) mod file_work;
 mod files;
 mod hot;
+pub(crate) mod job;
 pub(crate) mod skips;
 mod spill;
 mod stored;
