@@ -8,9 +8,8 @@ use crate::encode::lookup::{Lookup, Miss};
 use crate::encode::pretoken::PretokenEncoder;
 use crate::error::Result;
 use crate::hash::key::hash_bytes;
-use crate::merge::merger::Merger;
+use crate::merge::merger::{MergeScratch, Merger};
 use crate::merge::short::{self, ShortMerge};
-use crate::merge::whole::MergeScratch;
 use crate::vocabulary::Vocabulary;
 
 /// Misses whose merges are interleaved.

@@ -17,9 +17,9 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::merge::buckets::MAX_RANKS;
 use crate::merge::heap;
+use crate::merge::merger::{self, MergeScratch};
 use crate::merge::pair_table::{PairTable, PairTableBuilder};
 use crate::merge::symbols::Symbols;
-use crate::merge::whole::{self, MergeScratch};
 use crate::vocabulary::{PairLookup, Vocabulary};
 
 /// The table of the rule of ranks: one pair for each token, with the id of the token as rank.
@@ -38,7 +38,7 @@ pub(crate) fn by_rank(vocabulary: &Vocabulary) -> Result<PairTable> {
     let (mut scratch, mut parts) = (MergeScratch::default(), Vec::new());
     for (token, id) in tokens {
         parts.clear();
-        whole::merge(&shorter, &symbols, token, &mut scratch, &mut parts);
+        merger::merge(&shorter, &symbols, token, &mut scratch, &mut parts);
         if let &[left, right] = &*parts {
             shorter.insert(left, right, id);
             pairs[id as usize] = Some((left, right));

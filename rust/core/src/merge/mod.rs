@@ -8,9 +8,9 @@
 //! 2. [`runs`]: in a pretoken of a few runs of equal bytes, a whole run merges in one step.
 //! 3. [`blocks`]: up to 4,096 bytes, the minimum is taken in two levels.
 //! 4. [`heap`]: a heap holds the pairs that may merge, in a pretoken of any length.
-//! 5. [`whole`]: beyond 64 KiB, one window at a time, in bounded memory.
+//! 5. [`merger`]: beyond 64 KiB, one window at a time, in bounded memory.
 //!
-//! [`whole`] chooses among the first four. [`pair_table`] holds the pairs that merge, and
+//! [`merger`] chooses among them. [`pair_table`] holds the pairs that merge, and
 //! [`build`] builds it. [`symbols`] are the parts that merging starts with: bytes or characters.
 //! [`start_symbols`] merges symbols that have names, prefixes and suffixes, and [`dropout`] drops
 //! merges at random, for training texts, both with the heap. Nothing here depends on text, caches or
@@ -29,4 +29,3 @@ pub(crate) mod start_symbols;
 pub(crate) mod symbols;
 #[cfg(test)]
 mod tests;
-pub(crate) mod whole;

@@ -4,11 +4,10 @@ use proptest::prelude::*;
 
 use super::blocks::{self, BlockMerge};
 use super::heap::HeapMerge;
-use super::merger::Merger;
+use super::merger::{MergeScratch, Merger, Sizes, Streaming, merge_short};
 use super::pair_table::PairTable;
 use super::short::{self, ShortMerge};
 use super::symbols::Symbols;
-use super::whole::{MergeScratch, Sizes, Streaming, merge_short};
 use super::{build, runs};
 use crate::hash::key::MAX_KEY_BYTES;
 use crate::vocabulary::{MergeRule, Vocabulary};

@@ -17,7 +17,6 @@
 pub mod added_token;
 pub(crate) mod aligned;
 pub mod byte_level;
-pub mod decoder;
 pub(crate) mod growth;
 pub(crate) mod normalize;
 pub mod normalizer;
@@ -28,9 +27,8 @@ pub(crate) mod unicode;
 use serde::{Deserialize, Serialize};
 
 pub use added_token::AddedToken;
-pub use decoder::{Decoder, DecoderStep};
 pub use normalizer::{Normalizer, NormalizerStep, PartStart, ReplacePattern, SpacePrefix};
-pub use post_processor::{PostProcessor, TemplatePiece};
+pub use post_processor::{Decoder, DecoderStep, PostProcessor, TemplatePiece};
 pub use pre_tokenizer::{Behavior, PreTokenizer, PreTokenizerStep};
 
 /// The rules of a tokenizer beside its vocabulary (with the added tokens) and its merges.

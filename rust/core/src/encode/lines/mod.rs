@@ -28,8 +28,7 @@ use crate::encode::pretoken::PretokenEncoder;
 use crate::error::Result;
 use crate::hash::key::MAX_KEY_BYTES;
 use crate::memory;
-use crate::merge::merger::Merger;
-use crate::merge::whole::MergeScratch;
+use crate::merge::merger::{MergeScratch, Merger};
 use crate::pretokenize::{Pattern, PretokenEnds, Splitter};
 use crate::vocabulary::MergeRule;
 

@@ -2,7 +2,7 @@
 //! what the format cannot hold.
 //!
 //! A file gives the same ids. A tokenizer with the rule of ranks is written as one pair for each
-//! token (see [`rule_of_ranks`](crate::formats::rule_of_ranks)). A split by GPT-2's pattern is
+//! token (see [`rule_of_ranks`](crate::formats::ranks)). A split by GPT-2's pattern is
 //! written as the `ByteLevel` that has it, and other patterns as their publishers spell them.
 
 use std::borrow::Cow;
