@@ -14,7 +14,6 @@ import bytepair
 import memory
 from bytepair.errors import CorpusError, CountsError, VocabularyError
 from bytepair.evaluate import compression_curve
-from bytepair.formats.tiktoken import KIMI
 from bytepair.training.options import Ties
 from commands import run
 
@@ -243,8 +242,8 @@ def test_a_rank_file_takes_the_special_tokens_beside_it(tmp_path: Path) -> None:
 def test_the_folder_of_kimi_is_loaded_with_its_pattern(tmp_path: Path) -> None:
     text = "中文English混合 北京市 Pascal's 12345"
     expected = ["中文", "English", "混合", " ", "北京市", " Pascal's", " ", "123", "45"]
-    assert bytepair.tokenizer.pretokenize(text, KIMI) == expected
-    tok = bytepair.train([text] * 3, 280, pattern=KIMI, special_tokens=["[BOS]"])
+    assert bytepair.tokenizer.pretokenize(text, "kimi") == expected
+    tok = bytepair.train([text] * 3, 280, pattern="kimi", special_tokens=["[BOS]"])
     tok.export(tmp_path / "a.tiktoken", lossy=True).rename(tmp_path / "tiktoken.model")
     added = {str(id): {"content": name, "special": True} for name, id in tok.special_tokens.items()}
     code = {"AutoTokenizer": ["tokenization_kimi.TikTokenTokenizer", None]}

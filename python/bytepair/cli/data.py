@@ -371,7 +371,8 @@ def plan(
     dataset = bytepair.plan.PRESETS[options["preset"]].dataset
     if corpus:
         words = ["bytepair", "shard", *corpus, "-t", tokenizer or "", "-o", "shards"]
-        click.echo(f"next: {shlex.join(words)} --split both")
+        both = ["--split", "both"] if len(bytepair.corpus.list_files(files)) > 1 else []
+        click.echo(f"next: {shlex.join([*words, *both])}")
     elif needed.shards <= needed.available:
         more = needed.shards + 1  # the last one is for validation
         click.echo(f"next: bytepair download {dataset} -n {more} -o {dataset}")

@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -291,8 +292,11 @@ def _words(tok: bytepair.Tokenizer) -> str:
     """A sentence split into tokens; the longest words learned, if it is split into letters."""
     if 2 * tok.count(SENTENCE) <= len(SENTENCE):
         return f"a sentence in tokens: {tok.show(SENTENCE, color=option.colored())}"
-    learned = {left + right for left, right in tok.merges()}
-    words = {token.decode(errors="replace").strip() for token in learned}
+    learned = sorted(left + right for left, right in tok.merges())
+    # What begins a longer token, or no word in a script with spaces, may be a part of a word.
+    whole = [one for one, longer in pairwise([*learned, b""]) if not longer.startswith(one)]
+    begun = [token for token in whole if token.startswith(b" ")] or whole
+    words = {token.decode(errors="replace").strip() for token in begun}
     shown = (word for word in words if word.isidentifier() and can_write(word, sys.stdout))
     longest = sorted(shown, key=lambda word: (-len(word), word))
     return f"longest words learned: {' '.join(longest[:WORDS_SHOWN]) or 'none'}"

@@ -113,7 +113,9 @@ def check_text(kind: pa.DataType) -> None:
     inner = kind.value_type if types.is_dictionary(kind) else kind
     texts = (types.is_string, types.is_large_string, types.is_string_view)
     if not types.is_null(kind) and not any(is_text(inner) for is_text in texts):
-        raise ArgumentError(f"the column has type {kind}, not text")
+        hint = "if these are conversations, use bytepair render or render_batch"
+        hint = hint if types.is_nested(kind) else ""
+        raise ArgumentError(f"the column has type {kind}, not text", hint=hint)
 
 
 def offsets(texts: pa.Array) -> NDArray[Any]:

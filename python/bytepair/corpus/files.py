@@ -189,7 +189,7 @@ def of_split(source: Files, split: Split | None, *, by_position: bool = False) -
             raise CorpusError(
                 f"{files[0].name} is the only file, and the last file is the validation split",
                 option="split",
-                hint='pass split="all" to read it',
+                hint='divide it into two files, or pass split="all" to read it',
             )
         splits = [*["train"] * (len(files) - 1), "val"]
     name = split or "train"

@@ -32,7 +32,7 @@ from bytepair.corpus.files import INPUTS
 from bytepair.errors import InUseError, ShardError
 from bytepair.files import outputs
 from bytepair.files.outputs import check_output_folder, write_whole
-from bytepair.files.safe import check_regular, is_plain
+from bytepair.files.safe import check_regular, is_plain, no_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,13 +81,9 @@ def read_json(path: Path, folder: Path, parse: Callable[[Any], T]) -> T:
     """Read a regular file of JSON; `parse` checks its content and raises a `ValueError`."""
     check_regular(path)
     try:
-        return parse(json.loads(path.read_bytes(), parse_constant=_not_a_number))
+        return parse(json.loads(path.read_bytes(), parse_constant=no_number))
     except (ValueError, RecursionError) as error:
         raise damaged(path, error, folder) from error
-
-
-def _not_a_number(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def are_counts(*values: object) -> bool:

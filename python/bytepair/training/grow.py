@@ -165,7 +165,7 @@ def extend(
 def _grown(tokenizer: Tokenizer, learn: Callable[..., _core.Model], bar: Bar) -> Tokenizer:
     """The tokenizer with more merges and unchanged roles."""
     model = learn(on_progress=lambda done, total: bar.update("merge", done, total, "merges"))
-    grown = Tokenizer(model)._with_repeats(_core.repeats(tokenizer))
+    grown = Tokenizer(model).replace(repeats=_core.repeats(tokenizer))
     learnt = grown.vocab_size - tokenizer.vocab_size
     bar.update("merge", learnt, learnt, "merges")
     return with_roles_of(grown, tokenizer)
