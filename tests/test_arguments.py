@@ -44,7 +44,7 @@ NAMED: list[tuple[Callable[[], Any], str]] = [
         "errors is 'x'; it must be",
     ),
     (lambda: TOK.encode_file("a.txt", errors="x"), "errors is 'x'; it must be"),  # type: ignore[arg-type]
-    (lambda: bytepair.resume("t.json", [TEXT]), "tokenizer is 't.json'.*bytepair.load"),  # type: ignore[arg-type]
+    (lambda: bytepair.training.resume("t.json", [TEXT]), "tokenizer is 't.json'.*bytepair.load"),  # type: ignore[arg-type]
     (lambda: bytepair.evaluate.inspect("tok"), "tokenizer is 'tok'; it must be a Tokenizer"),  # type: ignore[arg-type]
     (lambda: TOK.encode("a", special=3), "special is 3; it must be"),  # type: ignore[arg-type]
     (

@@ -22,7 +22,7 @@ from bytepair.chat import ChatOptions
 from bytepair.chat.rows import role_of
 from bytepair.errors import ConversationError, CorpusError, SpecialTokenError
 
-SPECIAL = bytepair.NANOCHAT_SPECIAL_TOKENS
+SPECIAL = bytepair.training.NANOCHAT_SPECIAL_TOKENS
 FOREIGN = ("<|im_start|>", "<|im_end|>", "<|begin_of_text|>", "<|start_header_id|>")
 MORE = (*FOREIGN, "<|end_header_id|>", "<|eot_id|>")
 

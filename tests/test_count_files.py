@@ -182,8 +182,10 @@ def test_training_takes_a_checkpoint(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(CountsError, match="checkpoint would be ignored"):
         bytepair.train(counts, 300, reading=bytepair.Reading(checkpoint=file))
     recipes = (
-        bytepair.Mixture({"a": 1}), bytepair.Parity(ratios={"a": 1.0}), bytepair.Superwords(),
-    )  # fmt: skip
+        bytepair.training.Mixture({"a": 1}),
+        bytepair.training.Parity(ratios={"a": 1.0}),
+        bytepair.training.Superwords(),
+    )
     for recipe in recipes:
         name = type(recipe).__name__.lower()
         with pytest.raises(ArgumentError, match=f"checkpoint and {name} cannot be"):

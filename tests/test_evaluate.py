@@ -662,6 +662,10 @@ def test_a_notebook_shows_at_most_forty_rows(found: evaluate.Evaluation) -> None
     first, last = (f"<td>{found.sweep.sizes[n]}</td>" for n in (0, -1))
     assert first in html
     assert last in html
+    for value in (found, found.use, found.vocabulary):
+        html = value._repr_html_()
+        assert 1 < html.count("<tr>") <= 41
+        assert len(html) < 4000
     for table in evaluate.tables(found):
         assert table._repr_html_().count("<tr>") == len(table.rows) + 1
         assert "<script" not in table._repr_html_()

@@ -142,7 +142,9 @@ class TestRoundTrip:
             tok.replace(vocab_size=266),
             bytepair.engines.with_sentencepiece_ids(tok),
             bytepair.prune(tok, 266).tokenizer,
-            bytepair.resume(tok, bytepair.corpus.Texts(["hello hello help"]), vocab_size=269),
+            bytepair.training.resume(
+                tok, bytepair.corpus.Texts(["hello hello help"]), vocab_size=269
+            ),
             bytepair.extend(tok, ["high high"], extra=1),
             pickle.loads(pickle.dumps(tok)),
             copy.deepcopy(tok),

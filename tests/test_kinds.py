@@ -173,6 +173,21 @@ def test_conversations_as_text_are_an_error_that_names_the_command(
         assert name in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.string_view()])
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_other_columns_of_text(kind: pa.DataType, name: str, tmp_path: Path) -> None:
+    values = pa.array([*TEXTS, None], pa.string())
+    table = pa.table({"text": values.cast(kind)})
+    if name == "a.arrow":
+        with pa.ipc.new_file(tmp_path / name, table.schema) as out:
+            out.write_table(table)
+    elif kind == pa.string_view():
+        pytest.skip("Arrow does not write them")
+    else:
+        pq.write_table(table, tmp_path / name)
+    assert bytepair.evaluate.documents(tmp_path / name) == [*TEXTS, ""]
+
+
 def test_a_saved_dictionary_of_data_sets_says_its_splits(tmp_path: Path) -> None:
     for split, text in (("train", "one"), ("test", "two")):
         (tmp_path / split).mkdir()

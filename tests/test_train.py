@@ -204,7 +204,7 @@ def test_documents_do_not_run_into_each_other() -> None:
 def test_the_special_tokens_follow_the_last_merge() -> None:
     tok = bytepair.train(["hello hello"], 270)
     assert list(tok.special_tokens.values()) == list(range(261, 270))
-    assert tuple(tok.special_tokens) == bytepair.NANOCHAT_SPECIAL_TOKENS
+    assert tuple(tok.special_tokens) == bytepair.training.NANOCHAT_SPECIAL_TOKENS
     with pytest.warns(bytepair.errors.ExhaustedWarning, match="instead of 1,000"):
         tok = bytepair.train(["hello hello"], 1000)
     assert tok.notes.get("exhausted") == "true"

@@ -382,20 +382,16 @@ def named(tokenizer: _core.Tokenizer, name: str | None) -> Template | JinjaTempl
         raise ArgumentError(
             "the tokenizer has no chat template of its own",
             option="template",
-            hint="pass template=, one of bytepair.chat, such as chat.CHATML, or "
+            hint="pass template=, such as chat.CHATML (chatml in the shell), or "
             "chat.JinjaTemplate(source)",
         )
     name = name or roles.DEFAULT
     if name not in sources:
         raise ArgumentError(
-            (
-                f"template is {name[:40]!r}, but the tokenizer has "
-                f"{'the chat templates ' + ', '.join(sources) if sources else 'no chat template'}"
-            ),
-            hint=(
-                "pass the name of one, a template of bytepair.chat, such as chat.CHATML, or "
-                "chat.JinjaTemplate(source)"
-            ),
+            f"template is {name[:40]!r}, but the tokenizer has "
+            f"{'the chat templates ' + ', '.join(sources) if sources else 'no chat template'}",
+            hint="pass the name of one, a template of bytepair.chat, such as chat.CHATML, or "
+            "chat.JinjaTemplate(source)",
         )
     return _template(name, sources[name])
 

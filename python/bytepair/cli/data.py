@@ -129,7 +129,7 @@ def mixture(
     "infer".
     """
     tok = bytepair.load(tokenizer, pattern=pattern)
-    result = bytepair.infer_mixture(
+    result = bytepair.training.infer_mixture(
         tok, paths.groups_of(source), merges=merges, rounds=rounds,
         reading=bytepair.Reading(**reading), threads=threads,
     )  # fmt: skip
@@ -188,7 +188,7 @@ sharding = option.together(
         "--format",
         type=click.Choice(get_args(ShardFormat)),
         default="bytepair",
-        help="The format of the shards.",
+        help="The format of the shards; nanochat reads text and needs none.",
     ),
     click.option(
         "--tokens-per-shard",

@@ -100,7 +100,7 @@ def named_paths(sources: Sequence[str], unnamed: str | None = None) -> dict[str,
 def _source(paths: list[str]) -> Any:
     """The counts if the path is a file of counts, else the files."""
     if len(paths) == 1 and bytepair.Counts.is_counts_file(paths[0]):
-        return bytepair.load_counts(paths[0])
+        return bytepair.training.load_counts(paths[0])
     return files(paths)
 
 

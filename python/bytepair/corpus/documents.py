@@ -312,7 +312,6 @@ def _with_name(reason: str, file: Input) -> str:
 def _pieces(
     file: Input, reader: _core.DocumentReader, share: ShareRead | None
 ) -> Iterator[Column | Skip]:
-    """The pieces that the core reads from a file."""
     expansion, table_rows = Expansion(file.name, file.size), reader.rows
     for batch in reader:
         check_stopped()
