@@ -264,7 +264,12 @@ VARIES = re.compile(r"\b\d+\.\d+ s\b|\(\d+\.\d+ MB\)")
         *(
             f"docs/{page}.md"
             for page in (
-                "tutorial", "fine-tune", "corpora", "engines", "evaluate", "migrate-nanochat",
+                "tutorial",
+                "fine-tune",
+                "corpora",
+                "engines",
+                "evaluate",
+                "migrate-nanochat",
             )
         ),
     ],
