@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
@@ -11,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_many, check_whole, integers
 from bytepair.corpus import arrow
-from bytepair.errors import ArgumentError
+from bytepair.errors import ArgumentError, FormatError, LossError
+from bytepair.files.outputs import write_files
 from bytepair.formats.parts import Losses, WrittenFormat
 from bytepair.properties import roles
+from bytepair.properties.entries import GENERATION
 from bytepair.tokenizer.results import Ids, SpecialMode
 
 if TYPE_CHECKING:
@@ -68,6 +71,7 @@ def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> token
     Raises:
         ImportError: if the package `tokenizers` is not installed.
         LossError: if a special token equals an ordinary token.
+        FormatError: if notes of a damaged file make it invalid there.
 
     Example:
         >>> import bytepair
@@ -75,9 +79,25 @@ def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> token
         >>> bytepair.compat.to_huggingface(tok).encode("hello").ids == tok.encode("hello")
         True
     """
+    from bytepair._internal.extras import tokenizers
     from bytepair.formats import huggingface
 
-    return huggingface.of_tokenizers(tokenizer, special=special)
+    if lost := huggingface.losses(tokenizer):
+        raise LossError("huggingface", lost)
+    text = huggingface.text(tokenizer)
+    with _read_by("tokenizers"):
+        exported: tokenizers.Tokenizer = tokenizers.tokenizers.Tokenizer.from_str(text)
+    exported.encode_special_tokens = not special
+    return exported
+
+
+@contextmanager
+def _read_by(library: str) -> Iterator[None]:
+    """What another library raises, since notes of a native file may be damaged, as our error."""
+    try:
+        yield
+    except Exception as error:
+        raise FormatError(library, f"it cannot read what this tokenizer becomes: {error}") from None
 
 
 def to_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokenizerFast:
@@ -96,6 +116,7 @@ def to_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokeni
     Raises:
         ImportError: if the package `transformers` is not installed.
         LossError: if a special token equals an ordinary token.
+        FormatError: if notes of a damaged file make it invalid there.
 
     Example:
         >>> import bytepair
@@ -104,9 +125,28 @@ def to_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokeni
         >>> theirs("hello").input_ids == tok.encode("hello"), theirs.eos_token
         (True, '<|assistant_end|>')
     """
+    from tempfile import TemporaryDirectory
+
+    from bytepair._internal.extras import transformers
     from bytepair.formats import huggingface
 
-    return huggingface.of_transformers(tokenizer)
+    if lost := huggingface.losses(tokenizer):
+        raise LossError("huggingface", lost)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        write_files(folder, huggingface.files(tokenizer, folder))
+        with _read_by("transformers"):
+            fast = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
+        stops = (folder / GENERATION).is_file()
+        kind = transformers.GenerationConfig
+        fast.generation_config = kind.from_pretrained(folder) if stops else kind()
+    templates = roles.chat_templates(tokenizer)  # with the tags that it reads
+    fast.chat_template = (
+        templates if templates.keys() - {roles.DEFAULT} else roles.chat_template(tokenizer)
+    )
+    fast.name_or_path = tokenizer.notes.get("name", "")
+    fast.init_kwargs["name_or_path"] = fast.name_or_path
+    return fast
 
 
 def export_losses(

@@ -184,7 +184,6 @@ def prune(
 def _tokens_to_keep(
     tokenizer: _core.Tokenizer, keep: Keep, vocab_size: int | None, drop: Iterable[int] | None
 ) -> set[bytes]:
-    """The ordinary tokens to keep."""
     if (keep is None) == (drop is None):
         raise ArgumentError("pass either keep (what to keep) or drop (the ids to remove)")
     is_counts = isinstance(keep, PretokenCounts | Mapping)
@@ -192,7 +191,10 @@ def _tokens_to_keep(
         message = "vocab_size needs counts, which determine what to keep"
         raise ArgumentError(message, option="vocab_size", value=vocab_size)
     tokens, pairs = tokenizer.mergeable_ranks(), parents(tokenizer)
-    always = _always(tokenizer, pairs)
+    special = set(tokenizer.special_tokens.values())
+    # Bytes, tokens that are special tokens as well, and the intermediate tokens of both.
+    own = {token for token, id in tokens.items() if len(token) == 1 or id in special}
+    always = with_ancestors(own, pairs)
     if isinstance(keep, int | Integral):
         return _first(tokens, pairs, always, _room(tokenizer, int(keep), always))
     if isinstance(keep, PretokenCounts | Mapping):
@@ -208,16 +210,6 @@ def _tokens_to_keep(
         return with_ancestors(_ordinary(tokenizer, keep) | always, pairs)
     assert drop is not None
     return with_ancestors((tokens.keys() - _ordinary(tokenizer, drop)) | always, pairs)
-
-
-def _always(tokenizer: _core.Tokenizer, pairs: Parents) -> set[bytes]:
-    """The ordinary tokens that are always kept.
-
-    These are bytes, tokens that are special tokens as well, and the intermediate tokens of both.
-    """
-    special = set(tokenizer.special_tokens.values())
-    ranks = tokenizer.mergeable_ranks().items()
-    return with_ancestors({t for t, id in ranks if len(t) == 1 or id in special}, pairs)
 
 
 def _ordinary(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> set[bytes]:
@@ -239,10 +231,8 @@ def _room(tokenizer: _core.Tokenizer, vocab_size: int, always: set[bytes]) -> in
     if room < len(always):
         special, least = len(tokenizer.special_tokens), vocab_size - room + len(always)
         raise VocabularyError(
-            (
-                f"vocab_size {vocab_size} is too small for the {special} special tokens and "
-                f"{least - special} bytes, which are always kept"
-            ),
+            f"vocab_size {vocab_size} is too small for the {special} special tokens and "
+            f"{least - special} bytes, which are always kept",
             option="vocab_size",
             hint=f"pass at least {least}",
         )
@@ -271,20 +261,14 @@ def uses(
         return {tokenizer.token_bytes(id): times for id, times in occurrences.items()}
     if _core.text_rules(tokenizer).normalizer:
         raise CountsError(
-            (
-                "the tokenizer normalizes texts, so counts of pretokens do not say which tokens "
-                "occur"
-            ),
-            hint=(
-                "pass how often each id occurs, such as collections.Counter(tokenizer.encode(text))"
-            ),
+            "the tokenizer normalizes texts, so counts of pretokens do not say which tokens occur",
+            hint="pass how often each id occurs, such as "
+            "collections.Counter(tokenizer.encode(text))",
         )
     if counts.pattern != tokenizer.pattern:
         raise CountsError(
-            (
-                f"the counts have the pattern {counts.pattern!r}, but the tokenizer has "
-                f"{tokenizer.pattern!r}"
-            ),
+            f"the counts have the pattern {counts.pattern!r}, but the tokenizer has "
+            f"{tokenizer.pattern!r}",
             hint="count the text with the tokenizer's pattern",
         )
     occurrences = {}
@@ -388,7 +372,18 @@ def _last_pair(
 
 
 def unreachable(tokenizer: _core.Tokenizer) -> list[int]:
-    """The ids of tokens that merging can never produce, under either merge rule."""
+    """Find the tokens that merging their bytes can never produce.
+
+    A text gives such a token at best where a pretoken that is a token wins outright. They are
+    listed under either merge rule, with that shortcut left out.
+
+    Example:
+        >>> import bytepair
+        >>> ranks = {bytes([b]): b for b in range(256)} | {b"abc": 256}  # neither ab nor bc
+        >>> unreachable(bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4"))
+        [256]
+    """
+    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     ranks = tokenizer.mergeable_ranks()
     if tokenizer.merge_rule == "ranks":
         results = {left + right for left, right in pairs_of_ranks(ranks)}
