@@ -237,7 +237,7 @@ def test_formats_that_are_not_written(tmp_path: Path) -> None:
         TOK.export(tmp_path / "x", "tekken")
     with pytest.raises(ValueError, match=r"these are written: bytepair, .*gguf$"):
         TOK.export(tmp_path / "x", "tekken")
-    assert writing.written() == option.WRITTEN
+    assert writing._NAMES == option.WRITTEN
     with pytest.raises(ValueError, match=r"no format 'word'.* gguf$"):
         TOK.export(tmp_path / "x", "word")
     with pytest.raises(ValueError, match=r"does not say which format .* gguf$"):
