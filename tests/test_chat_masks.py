@@ -210,6 +210,20 @@ def test_what_a_template_leaves_out_is_an_error(
     assert warned == silent
 
 
+def test_a_block_may_begin_within_the_text_that_a_prompt_ends_with() -> None:
+    source = jinja_source(blocks=True)
+    early = source.replace(
+        "{{- '<|im_start|>assistant\\n' }}{%- generation %}",
+        "{{- '<|im_start|>assistant' }}{%- generation %}{{ '\\n' }}",
+    )
+    assert early != source
+    talk = [user("hi"), assistant("hello")]
+    ids, mask = TOK.render_conversation(talk, template=chat.JinjaTemplate(early))
+    assert ids == TOK.render_conversation(talk, template=chat.JinjaTemplate(source))[0]
+    learned = [id for id, on in zip(ids, mask, strict=True) if on]
+    assert TOK.decode(learned) == "\nhello<|im_end|>\n"
+
+
 def test_dropped_reasoning_within_the_content_is_found() -> None:
     plain = bytepair.train(["hello"], 262, special_tokens=NAMES[:3])
     without = jinja_source().replace("m.reasoning_content", "m.other")
