@@ -66,7 +66,7 @@ def render(source: str, name: str, variables: Mapping[str, Any], with_indices: b
 
 @lru_cache(maxsize=32)
 def compiled(source: str, with_indices: bool = False) -> jinja2.Template:
-    """Compile a template; with `with_indices`, every loop begins with a call of `_index` for its value."""
+    """Compile a template; if `with_indices`, every loop calls `_index` with its value first."""
     from bytepair._internal.extras import jinja2
 
     nodes = jinja2.nodes
