@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,25 +42,40 @@ STORED = read()
 SEEN: list[str] = []
 
 
-@contextmanager
-def told(kind: type[BaseException] | tuple[type[BaseException], ...]) -> Iterator[Any]:
-    """The block raises an error, or issues warnings, of this kind and with the stored message."""
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    if issubclass(kinds[0], Warning):
-        with pytest.warns(kinds) as record:
-            yield record
-        told_of = [one.message for one in record if isinstance(one.message, kinds)]
-    else:
-        with pytest.raises(kind) as caught:
-            yield caught
-        told_of = [caught.value]
-    for one in told_of:
-        check(one)
+class told:  # noqa: N801 - reads as `pytest.raises` does
+    """A block that raises an error, or issues warnings, of a kind, with the stored message.
+
+    If names are passed, the message is not stored: it only contains these. This is no generator,
+    whose frame would keep an error, and what it holds open, until the garbage is collected.
+    """
+
+    def __init__(self, kind: Any, *names: str) -> None:
+        self.kind, self.names = kind, names
+        self.warns = issubclass(kind[0] if isinstance(kind, tuple) else kind, Warning)
+        self.inner: Any = (pytest.warns if self.warns else pytest.raises)(kind)
+
+    def __enter__(self) -> Any:
+        self.caught = self.inner.__enter__()
+        return self.caught
+
+    def __exit__(self, *error: object) -> bool:
+        expected = bool(self.inner.__exit__(*error))
+        if error[0] is not None and not expected:
+            return False
+        found = [one.message for one in self.caught] if self.warns else [self.caught.value]
+        messages = [message for message in found if isinstance(message, self.kind)]
+        if self.names:
+            assert any(all(name in str(one) for name in self.names) for one in messages), messages
+        else:
+            for message in messages:
+                check(message)
+        return expected
 
 
 def check(message: BaseException | str) -> None:
     """Compare a message with the next one that is stored for the running test, or store it."""
-    test = re.sub(r"^.*?([^/\\]+) \(\w+\)$", r"\1", os.environ["PYTEST_CURRENT_TEST"])
+    path, _, rest = os.environ["PYTEST_CURRENT_TEST"].partition("::")
+    test = f"{Path(path).name}::{rest.rpartition(' ')[0]}"
     option = getattr(message, "option", None)
     name = type(message).__name__ + (f"[{option}]" if option else "")
     words = FOLDER.sub("TMP", str(message)).replace("\n", r"\n")
