@@ -94,7 +94,7 @@ def main(steps: int = STEPS) -> dict[str, float]:
     old = bytepair.train([before], 512)
     new = bytepair.extend(old, [before], 256)
     model = trained(old, before, steps)
-    parts = bytepair.parts_in(new, old)
+    parts = bytepair.tokenizer.parts_in(new, old)
     losses = {
         "the old model": bits_per_byte(model, old, after),
         "means of parts": bits_per_byte(resized(model, parts), new, after),

@@ -144,7 +144,7 @@ class Others:
     def __init__(self, tok: bytepair.Tokenizer, folder: Path) -> None:
         self.tok, self.named = tok, {"pickled": pickle.loads(pickle.dumps(tok))}
         self.named["mapped"] = bytepair.load(tok.save(folder / "saved"))
-        self.named["little repeats"] = tok._with_repeats(1 << 14)
+        self.named["little repeats"] = tok.replace(repeats=1 << 14)
         ranks: Any = {"pattern": tok.pattern, "special_tokens": tok.special_tokens}
         for name in FILES:
             with suppress(bytepair.errors.LossError, bytepair.errors.UnsupportedError):

@@ -231,7 +231,7 @@ def read(format: str, path: Path) -> None:
     """Read a file, and use what comes out; errors that are documented are passed over."""
     try:
         if format == "counts":
-            bytepair.load_counts(path, pattern="gpt2").total  # noqa: B018
+            bytepair.training.load_counts(path, pattern="gpt2").total  # noqa: B018
             return
         if format == "shards":
             bytepair.shards.verify(path)

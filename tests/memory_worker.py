@@ -115,7 +115,7 @@ OPERATIONS: dict[str, Callable[[Prepared], Any]] = {
     "count_parquet": lambda p: bytepair.count(p.parquet, pattern="gpt4", threads=2),
     "train": lambda p: bytepair.train([p.text], 20_000, threads=2),
     "train_ties": lambda p: bytepair.train(p.counts, 20_000, ties="bytes-max", threads=2),
-    "resume": lambda p: bytepair.resume(bytepair.train(p.counts, 300), p.counts, 9000),
+    "resume": lambda p: bytepair.training.resume(bytepair.train(p.counts, 300), p.counts, 9000),
     "extend": lambda p: bytepair.extend(p.tok, p.counts, 3000),
     "load": lambda p: [bytepair.load(p.native) for _ in range(9)],
     "load_json": lambda p: bytepair.load(p.json),

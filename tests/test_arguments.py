@@ -36,7 +36,7 @@ NAMED: list[Callable[[], Any]] = [
     lambda: TOK.decode([1], errors="x"),
     lambda: bytepair.count([TEXT], reading=bytepair.Reading(errors="x")),  # type: ignore[arg-type]
     lambda: TOK.encode_file("a.txt", errors="x"),  # type: ignore[arg-type]
-    lambda: bytepair.resume("t.json", [TEXT]),  # type: ignore[arg-type]
+    lambda: bytepair.training.resume("t.json", [TEXT]),  # type: ignore[arg-type]
     lambda: bytepair.evaluate.inspect("tok"),  # type: ignore[arg-type]
     lambda: TOK.encode("a", special=3),  # type: ignore[arg-type]
     lambda: bytepair.tokenizer.truncate_text(TOK, "a", -1),

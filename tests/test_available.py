@@ -51,7 +51,7 @@ def test_rank_files_are_found_in_caches_and_packages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = ranks_of(small(pattern="gpt2"), tmp_path, monkeypatch)
-    assert bytepair.list_vocabularies().files == {}
+    assert bytepair.tokenizer.list_vocabularies().files == {}
     site = tmp_path / "site"
     (site / "words_of_others/data").mkdir(parents=True)
     digest = hashlib.sha1(f"{published.URL}r50k_base.tiktoken".encode()).hexdigest()
@@ -60,7 +60,7 @@ def test_rank_files_are_found_in_caches_and_packages(
     monkeypatch.syspath_prepend(site)
     point = EntryPoint("words", "words_of_others.data", published.GROUP)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: (point,))
-    vocabularies = bytepair.list_vocabularies()
+    vocabularies = bytepair.tokenizer.list_vocabularies()
     assert vocabularies.files == dict.fromkeys(["gpt2", "r50k_base"], file)
     assert vocabularies.searched[file.parent] == "the package words"
     tok = bytepair.load("gpt2")
@@ -70,7 +70,7 @@ def test_rank_files_are_found_in_caches_and_packages(
     (tmp_path / "tiktoken/gpt2.tiktoken").write_bytes(data + b" ")  # the cache comes first
     with told(FormatError):
         bytepair.load("gpt2")
-    assert "this is not the rank file" in bytepair.list_vocabularies().broken["gpt2"]
+    assert "this is not the rank file" in bytepair.tokenizer.list_vocabularies().broken["gpt2"]
 
 
 def test_known_packages_bring_rank_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +80,7 @@ def test_known_packages_bring_rank_files(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "brings_ranks/below/r50k_base.tiktoken").write_bytes(data)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(published, "_PACKAGES", {"brings_ranks": "below", "not_there": "x"})
-    assert set(bytepair.list_vocabularies().files) == {"gpt2", "r50k_base"}
+    assert set(bytepair.tokenizer.list_vocabularies().files) == {"gpt2", "r50k_base"}
 
 
 @pytest.mark.parametrize("has_library", [True, False])
@@ -95,7 +95,7 @@ def test_repositories_are_found_without_a_network(
     folder = cached(tmp_path / "hub", "owner/name", tok)
     (tmp_path / "hub/models--owner--weights/snapshots" / COMMIT).mkdir(parents=True)
     assert bytepair.load("owner/name") == bytepair.load("owner/name", revision=COMMIT) == tok
-    assert bytepair.list_vocabularies().files == {"owner/name": folder}
+    assert bytepair.tokenizer.list_vocabularies().files == {"owner/name": folder}
     error = FileNotFoundError if has_library else ImportError
     for revision in ("v2", "../refs/main", "b" * 40, "/etc"):
         with told(error):
@@ -112,7 +112,7 @@ def test_a_package_of_data_brings_repositories(
     monkeypatch.syspath_prepend(tmp_path)
     point = EntryPoint("more", "brings_more", published.GROUP)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: (point,))
-    assert list(bytepair.list_vocabularies().files) == ["owner/name"]
+    assert list(bytepair.tokenizer.list_vocabularies().files) == ["owner/name"]
     assert bytepair.load("owner/name") == small()
 
 

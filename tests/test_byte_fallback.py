@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bytepair
+import reference_twins
 from against_tokenizers import differences
 from bytepair import _core, reference
 from bytepair.errors import FormatError, UnsupportedError
@@ -76,7 +77,7 @@ def theirs_of(theirs: tokenizers.Tokenizer, text: str) -> list[int]:
 
 def plain_ids(tok: bytepair.Tokenizer, text: str, put: str) -> list[int]:
     """The ids by the reference, with the text as one pretoken."""
-    data = reference.spaced(text, put or "never").encode()
+    data = reference_twins.spaced(text, put or "never").encode()
     return reference.encode_characters(data, tok.mergeable_ranks(), tok.merges()) if data else []
 
 

@@ -24,7 +24,7 @@ from bytepair.errors import ConversationError, CorpusError, SpecialTokenError
 from conftest import refused
 from messages import told
 
-SPECIAL = bytepair.NANOCHAT_SPECIAL_TOKENS
+SPECIAL = bytepair.training.NANOCHAT_SPECIAL_TOKENS
 FOREIGN = ("<|im_start|>", "<|im_end|>", "<|begin_of_text|>", "<|start_header_id|>")
 MORE = (*FOREIGN, "<|end_header_id|>", "<|eot_id|>")
 

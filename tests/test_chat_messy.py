@@ -191,6 +191,7 @@ def test_statistics_are_what_one_counts() -> None:
     assert found.trained == batch.loss_mask.sum()
     assert found.ids == (batch.conversations >= 0).sum()
     assert json.loads(json.dumps(found.to_json()))["conversations"] == 5
+    assert "<tr><td>conversations</td><td>5</td></tr>" in found._repr_html_()
     assert "5 conversations, 1 dropped, 1 cut, 1 untrained, 2 unanswered, 1 unasked" in str(found)
 
 

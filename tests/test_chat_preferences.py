@@ -22,7 +22,7 @@ from messages import told
 from trl_source import FOLDER, REASON
 
 NAMES = [
-    *bytepair.NANOCHAT_SPECIAL_TOKENS, "<|im_start|>", "<|im_end|>", "<|endoftext|>",
+    *bytepair.training.NANOCHAT_SPECIAL_TOKENS, "<|im_start|>", "<|im_end|>", "<|endoftext|>",
     "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>",
     "<|python_tag|>", "<|end_of_text|>", "<think>", "</think>", "<tool_call>", "</tool_call>",
 ]  # fmt: skip

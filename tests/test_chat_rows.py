@@ -21,7 +21,7 @@ from conftest import refused
 from loaders import conversation_batches
 from messages import told
 
-NAMES = [*bytepair.NANOCHAT_SPECIAL_TOKENS, "<|im_start|>", "<|im_end|>", "<tool_call>",
+NAMES = [*bytepair.training.NANOCHAT_SPECIAL_TOKENS, "<|im_start|>", "<|im_end|>", "<tool_call>",
          "</tool_call>", "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>",
          "<|eot_id|>"]  # fmt: skip
 #: Rows of one table with different arguments; the warning has a test of its own.

@@ -21,7 +21,9 @@ from trl_source import REASON, TEMPLATES
 NAMES = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|begin_of_text|>", "<|start_header_id|>",
          "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>", "<|python_tag|>"]  # fmt: skip
 TOK = bytepair.train(
-    bytepair.sample.paths(), 1500, special_tokens=[*bytepair.NANOCHAT_SPECIAL_TOKENS, *NAMES]
+    bytepair.sample.paths(),
+    1500,
+    special_tokens=[*bytepair.training.NANOCHAT_SPECIAL_TOKENS, *NAMES],
 )
 SPECIAL = TOK.special_tokens
 

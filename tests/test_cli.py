@@ -53,6 +53,10 @@ def test_training_shows_words_where_a_sentence_would_be_letters(tmp_path: Path) 
     done = run("train", "a.txt", "--vocab-size", "300", cwd=tmp_path)
     first, *_ = done.stdout.decode().splitlines()
     assert first.startswith("longest words learned: 자유롭고 ")
+    (tmp_path / "b.txt").write_text("a corresponding Correspondent, (corresponding) " * 9)
+    done = run("train", "b.txt", "--vocab-size", "300", "-o", "b", cwd=tmp_path)
+    first, *_ = done.stdout.decode().splitlines()
+    assert first == "longest words learned: Correspondent corresponding a"
 
 
 def test_explore_opens_with_the_published_vocabularies_of_this_machine(

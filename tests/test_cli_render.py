@@ -79,6 +79,25 @@ def test_conversations_are_rendered_as_in_python(
     assert pq.read_table(tmp_path / "out.parquet") == packed.to_arrow()
 
 
+def test_prompts_are_counted(tok: bytepair.Tokenizer, tmp_path: Path) -> None:
+    words = ["talks.jsonl", "--template", "chatml", "--ignore-field", "source"]
+    (tmp_path / "tool.json").write_text(json.dumps([TALKS[0][:1]]))
+    prompts = [len(tok.render_for_completion(talk, template=chat.CHATML)) for talk in TALKS]
+    assert lines(*words, "--count", cwd=tmp_path) == prompts
+    assert lines("tool.json", *words[1:], "--count", cwd=tmp_path) == prompts[:1]
+    done = run("render", "tool.json", *words[1:], cwd=tmp_path, code=1)
+    assert b"render a prompt with render_for_completion" in done.stderr
+
+
+def test_rows_of_kto_keep_their_labels(tok: bytepair.Tokenizer, tmp_path: Path) -> None:
+    rows = [
+        {"prompt": "hi", "completion": text, "label": text == "hello"} for text in ("hello", "no")
+    ]
+    (tmp_path / "kto.json").write_text(json.dumps(rows))
+    output = lines("kto.json", "--template", "chatml", "--rows", "kto", cwd=tmp_path)
+    assert [row["label"] for row in output] == [True, False]
+
+
 def test_pairs_are_rendered_as_in_python(tok: bytepair.Tokenizer, tmp_path: Path) -> None:
     words = ["pairs.jsonl", "--rows", "preference", "--template", "chatml"]
     (pair,) = bytepair.chat.render_preferences(tok, tmp_path / "pairs.jsonl", template=chat.CHATML)

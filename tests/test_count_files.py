@@ -183,8 +183,10 @@ def test_training_takes_a_checkpoint(folder: Path, tmp_path: Path) -> None:
     with told(CountsError):
         bytepair.train(counts, 300, reading=bytepair.Reading(checkpoint=file))
     recipes = (
-        bytepair.Mixture({"a": 1}), bytepair.Parity(ratios={"a": 1.0}), bytepair.Superwords(),
-    )  # fmt: skip
+        bytepair.training.Mixture({"a": 1}),
+        bytepair.training.Parity(ratios={"a": 1.0}),
+        bytepair.training.Superwords(),
+    )
     for recipe in recipes:
         with told(ArgumentError):
             bytepair.train({"a": TEXTS}, 300, reading=reading, recipe=recipe)

@@ -58,9 +58,9 @@ def test_a_count_that_was_broken_off_goes_on(tmp_path: Path, at: int) -> None:
     assert file.exists() == (at >= 8192)
     if file.exists():
         with told(CountsError):
-            bytepair.load_counts(file)
+            bytepair.training.load_counts(file)
     counts = bytepair.count(TEXTS, reading=bytepair.Reading(checkpoint=file))
-    assert counts == bytepair.count(TEXTS) == bytepair.load_counts(file)
+    assert counts == bytepair.count(TEXTS) == bytepair.training.load_counts(file)
     assert bytepair.count(TEXTS, reading=bytepair.Reading(checkpoint=file)) == counts
 
 
@@ -450,7 +450,7 @@ def test_every_document_is_unique() -> None:
         texts, pattern="gpt2", threads=1, reading=bytepair.Reading(memory_limit=1_000_000)
     )
     small = bytepair.train(counts, 1000, special_tokens=[])
-    assert bytepair.verify_merges(small, counts)
+    assert bytepair.training.verify_merges(small, counts)
 
 
 def test_a_document_of_100_megabytes_without_a_space() -> None:
@@ -556,7 +556,7 @@ def test_a_forged_checkpoint_is_refused(tmp_path: Path, wrong: dict[str, Any]) -
     text = json.dumps(values)
     bytepair.count(TEXTS[:9]).save(tmp_path / "c", metadata={"bytepair.checkpoint": text})
     with told(CountsError):
-        bytepair.load_counts(tmp_path / "c")
+        bytepair.training.load_counts(tmp_path / "c")
     with told(CountsError):
         bytepair.count(TEXTS[:9], reading=bytepair.Reading(checkpoint=tmp_path / "c"))
 

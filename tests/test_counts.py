@@ -62,13 +62,13 @@ def test_counts_that_stay_on_disk_are_like_any_others(tmp_path: Path) -> None:
     )
     for counts in (stored, plain):
         counts.save(tmp_path / "counts.parquet")
-        assert bytepair.load_counts(tmp_path / "counts.parquet") == plain
+        assert bytepair.training.load_counts(tmp_path / "counts.parquet") == plain
         assert counts.items() == plain.items()
     assert stored.times(2.5) + stored == plain.times(2.5) + plain
     tok = bytepair.train(stored, 400)
     assert tok == bytepair.train(plain, 400)
-    assert bytepair.resume(tok, stored, 450) == bytepair.train(plain, 450)
-    assert bytepair.verify_merges(tok, stored)
+    assert bytepair.training.resume(tok, stored, 450) == bytepair.train(plain, 450)
+    assert bytepair.training.verify_merges(tok, stored)
 
 
 def test_spilled_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     file = tmp_path / "counts.parquet"
     for counts in (bytepair.count(bytepair.sample.paths()), bytepair.count([])):
         counts.save(file)
-        again = bytepair.load_counts(file)
+        again = bytepair.training.load_counts(file)
         assert again == counts
         assert again.pattern == counts.pattern
         assert hash(again) == hash(counts)
@@ -119,7 +119,7 @@ def test_arrow_reads_the_file_and_writes_such_files(tmp_path: Path) -> None:
     for codec in ("none", "snappy", "zstd", "gzip", "lz4", "brotli"):
         for options in ({}, {"use_dictionary": False, "version": "1.0"}, {"row_group_size": 100}):
             pq.write_table(large, file, compression=codec, **options)
-            assert bytepair.load_counts(file) == counts
+            assert bytepair.training.load_counts(file) == counts
 
 
 def test_counts_are_not_saved_where_nothing_can_be(tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ def test_another_tool_may_make_the_file(tmp_path: Path) -> None:
     table = pa.table({"n": [1, 1], "count": pa.array([3, 2], pa.int32()), "pretoken": ["ab", "é"]})
     pq.write_table(table, file)
     with told(CountsError):
-        bytepair.load_counts(file)
-    counts = bytepair.load_counts(file, pattern="gpt2")
+        bytepair.training.load_counts(file)
+    counts = bytepair.training.load_counts(file, pattern="gpt2")
     assert counts.items() == [(b"ab", 3), ("é".encode(), 2)]
     assert counts + bytepair.count(["ab"], pattern="gpt2")
 
@@ -159,32 +159,32 @@ def test_what_is_no_table_of_counts_says_why(columns: dict[str, Any], tmp_path: 
     file = tmp_path / "bad.parquet"
     pq.write_table(pa.table(columns), file)
     with told(CountsError):
-        bytepair.load_counts(file, pattern="gpt2")
+        bytepair.training.load_counts(file, pattern="gpt2")
 
 
 def test_a_file_that_is_no_parquet_or_of_another_version(tmp_path: Path) -> None:
     file = tmp_path / "bad.parquet"
     file.write_bytes(b"no")
     with told(CountsError):
-        bytepair.load_counts(file)
+        bytepair.training.load_counts(file)
     file.unlink()
     bytepair.count(["a b c"]).save(file)
     good = file.read_bytes()
     for at in range(4, len(good), 7):  # damaged anywhere
         file.write_bytes(good[:at] + bytes([good[at] ^ 0xFF]) + good[at + 1 :])
         with contextlib.suppress(CountsError):
-            bytepair.load_counts(file)
+            bytepair.training.load_counts(file)
     with pytest.raises(FileNotFoundError):
-        bytepair.load_counts(tmp_path / "none.parquet")
+        bytepair.training.load_counts(tmp_path / "none.parquet")
     bytepair.count(["a"]).save(file)
     table = pq.read_table(file)
     metadata = {**table.schema.metadata, b"bytepair.unicode": b"1.0"}
     pq.write_table(table.replace_schema_metadata(metadata), file)
     with told(CountsError):
-        bytepair.load_counts(file)
+        bytepair.training.load_counts(file)
     bytepair.count(["a"]).save(file)
     with told(CountsError):
-        bytepair.load_counts(file, pattern="gpt2")
+        bytepair.training.load_counts(file, pattern="gpt2")
 
 
 def test_patterns_do_not_mix() -> None:
@@ -234,11 +234,11 @@ def test_steps_of_a_pattern_that_are_none(steps: str, tmp_path: Path) -> None:
     metadata = {**(table.schema.metadata or {}), b"bytepair.pattern_steps": steps.encode()}
     pq.write_table(table.replace_schema_metadata(metadata), path)
     with told(CountsError):
-        bytepair.load_counts(path)
+        bytepair.training.load_counts(path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
 def test_counts_are_not_read_from_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "counts.parquet")
     with told(CountsError):
-        bytepair.load_counts(tmp_path / "counts.parquet")
+        bytepair.training.load_counts(tmp_path / "counts.parquet")

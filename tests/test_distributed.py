@@ -74,6 +74,11 @@ def test_ranks_are_found() -> None:
     for rank, world in [(None, None), (None, 4), (1, None), (3, 3)]:
         with told(ShardError):
             place(rank, world, {})
+    wrong = [{"RANK": "²"}, {"RANK": "9" * 5000}, {"RANK": "1", "WORLD_SIZE": "x"}]
+    for environment in [*wrong, {**slurm, "SLURM_ARRAY_TASK_MIN": "\x1b[2J"}]:
+        with pytest.raises(ShardError) as caught:
+            place(None, None, environment)
+        assert "\x1b" not in str(caught.value)
 
 
 @pytest.mark.parametrize("world", [1, 2, 5])

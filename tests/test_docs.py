@@ -259,7 +259,13 @@ VARIES = re.compile(r"\b\d+\.\d+ s\b|\(\d+\.\d+ MB\)")
 @pytest.mark.skipif(os.name == "nt", reason="the transcripts are of a POSIX shell")
 @pytest.mark.parametrize(
     "name",
-    ["README.md", "docs/fine-tune.md", "docs/corpora.md", "docs/engines.md", "docs/evaluate.md"],
+    [
+        "README.md",
+        *(
+            f"docs/{page}.md"
+            for page in ("fine-tune", "corpora", "engines", "evaluate", "migrate-nanochat")
+        ),
+    ],
 )
 def test_transcripts_are_real(name: str, tmp_path: Path) -> None:
     """Those of pages show warnings and errors, too."""
@@ -269,9 +275,10 @@ def test_transcripts_are_real(name: str, tmp_path: Path) -> None:
     blocks = re.findall(r"^```console\n(.*?)^```", page, re.M | re.S)
     assert blocks
     (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin/bytepair"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m bytepair "$@"\n')
-    program.chmod(0o755)
+    for name, words in (("bytepair", "-m bytepair"), ("python", "")):
+        program = tmp_path / "bin" / name
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
+        program.chmod(0o755)
     paths = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "PYTHONIOENCODING": "utf-8"}
     for block in blocks:
         for words, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.M):

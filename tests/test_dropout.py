@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair import reference
+import reference_twins
 from bytepair.errors import ArgumentError, SplitError
 from messages import told
 from texts import hard_text
@@ -51,11 +51,11 @@ def rank_of(tok: bytepair.Tokenizer) -> Rank:
 def plain(tok: bytepair.Tokenizer, texts: list[str], dropout: float, seed: int) -> list[list[int]]:
     """Texts one by one, by the reference."""
     rank, ids, rows = rank_of(tok), tok.mergeable_ranks(), []
-    for text, start in zip(texts, reference.random_numbers(seed), strict=False):
-        numbers = reference.random_numbers(start)
+    for text, start in zip(texts, reference_twins.random_numbers(seed), strict=False):
+        numbers = reference_twins.random_numbers(start)
         row: list[int] = []
         for pretoken in bytepair.pretokenize(text, tok):
-            parts = reference.encode_dropout(
+            parts = reference_twins.encode_dropout(
                 pretoken.encode(),
                 rank,
                 lambda: (next(numbers) >> 11) / (1 << 53) < dropout,  # noqa: B023

@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 import bytepair
-from bytepair import distributed, reference, shards
+import reference_twins
+from bytepair import distributed, shards
 from bytepair.cli import command
 from bytepair.errors import ArgumentError, ShardError
 from messages import told
@@ -50,7 +51,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def by_loop(tok: bytepair.Tokenizer, inputs: list[list[str]]) -> list[list[int]]:
     """Document by document, with the loop of the reference."""
     rows = []
-    for texts, seed in zip(inputs, reference.random_numbers(DROPOUT["seed"]), strict=False):
+    for texts, seed in zip(inputs, reference_twins.random_numbers(DROPOUT["seed"]), strict=False):
         rows += plain(tok, texts, DROPOUT["dropout"], seed)
     return rows
 

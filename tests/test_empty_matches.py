@@ -14,12 +14,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair import Superwords, _core
+from bytepair import _core
 from bytepair._core import to_oniguruma
 from bytepair.errors import LossError, PatternError, UnsupportedError
 from bytepair.formats import huggingface
 from bytepair.formats.gguf import llamacpp
 from bytepair.formats.parts import LoadOptions
+from bytepair.training import Superwords
 from formats import json_of, small
 from messages import told
 from pre_tokenizers import pattern_of, steps_of

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from rich.console import Console
 
 import bytepair
 from bytepair import evaluate, reference
-from bytepair.errors import NotFetchedError
+from bytepair.errors import ArgumentError, NotFetchedError
 from bytepair.evaluate.evaluation import LANGUAGES
 from bytepair.formats import published as encodings
 from commands import message_of
@@ -616,6 +617,11 @@ def test_the_evaluate_command(trained: bytepair.Tokenizer, tmp_path: Path) -> No
     value = json.loads(run(*words, "--json", cwd=tmp_path).stdout)
     assert value["name"] == "mine"
     assert run(*words, "--markdown", cwd=tmp_path).stdout.startswith(b"# mine")
+    (tmp_path / "l=en").mkdir()
+    (tmp_path / "l=en" / "a.txt").write_text("not to be", encoding="utf-8")
+    named = [*words[:-1], "en=val.txt", "--val", "l=en", "--json"]
+    texts = json.loads(run(*named, cwd=tmp_path).stdout)["compression"]
+    assert [text["text"] for text in texts[-2:]] == ["en", "validation"]
     bad = run("evaluate", "nothing", cwd=tmp_path, code=1).stderr.decode()
     assert "there is no tokenizer at nothing" in bad
 
@@ -632,6 +638,25 @@ def test_published_vocabularies_of_the_shared_data(
         assert language.tokens == len(theirs.encode_ordinary(text))
 
 
+def test_a_list_in_place_of_a_mapping_is_an_error_that_names_it(
+    trained: bytepair.Tokenizer,
+) -> None:
+    wrong: Any = [trained]
+    uses: list[tuple[str, Callable[[], Any]]] = [
+        ("tokenizers", lambda: evaluate.compress(wrong, {"a": "b"})),
+        ("texts", lambda: evaluate.compress({"a": trained}, wrong)),
+        ("texts", lambda: evaluate.measure(trained, texts=wrong)),
+        ("texts", lambda: evaluate.parallel(wrong)),
+        ("tokenizer", lambda: evaluate.use(wrong, ["b"])),
+        ("tokenizer", lambda: evaluate.sweep(wrong)),
+        ("tokenizer", lambda: evaluate.by_language(wrong)),
+    ]
+    for name, use in uses:
+        with pytest.raises(ArgumentError) as caught:
+            use()
+        assert caught.value.option == name
+
+
 def test_a_notebook_shows_at_most_forty_rows(found: evaluate.Evaluation) -> None:
     assert found.sweep is not None
     html = found.sweep._repr_html_()
@@ -639,6 +664,10 @@ def test_a_notebook_shows_at_most_forty_rows(found: evaluate.Evaluation) -> None
     first, last = (f"<td>{found.sweep.sizes[n]}</td>" for n in (0, -1))
     assert first in html
     assert last in html
+    for value in (found, found.use, found.vocabulary):
+        html = value._repr_html_()
+        assert 1 < html.count("<tr>") <= 41
+        assert len(html) < 4000
     for table in evaluate.tables(found):
         assert table._repr_html_().count("<tr>") == len(table.rows) + 1
         assert "<script" not in table._repr_html_()

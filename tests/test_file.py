@@ -123,10 +123,10 @@ class TestRoundTrip:
     def test_repeated_text_need_not_be_kept(self, tmp_path: Path) -> None:
         large().save(tmp_path)
         for repeats in (0, 1000, 1 << 20, None):
-            tok = bytepair.load(tmp_path, repeats=repeats)
+            tok = bytepair.load(tmp_path).replace(repeats=repeats)
             assert all(tok.encode(TEXT * 999) == large().encode(TEXT * 999) for _ in range(4))
         with refused("repeats", -1):
-            bytepair.load(tmp_path, repeats=-1)
+            bytepair.load(tmp_path).replace(repeats=-1)
 
     @pytest.mark.parametrize("repeats", [0, 1 << 20])
     def test_derived_tokenizers_have_the_same_cache_limit(
@@ -134,7 +134,7 @@ class TestRoundTrip:
     ) -> None:
         bytepair.train(["hello hello help"], 268).save(tmp_path)
         assert _core.repeats(bytepair.load(tmp_path)) == 32 << 20
-        tok = bytepair.load(tmp_path, repeats=repeats)
+        tok = bytepair.load(tmp_path).replace(repeats=repeats)
         tokenizers = [
             tok,
             tok.replace(special_tokens=["<new>"]),
@@ -143,7 +143,9 @@ class TestRoundTrip:
             tok.replace(vocab_size=266),
             bytepair.engines.with_sentencepiece_ids(tok),
             bytepair.prune(tok, 266).tokenizer,
-            bytepair.resume(tok, bytepair.corpus.Texts(["hello hello help"]), vocab_size=269),
+            bytepair.training.resume(
+                tok, bytepair.corpus.Texts(["hello hello help"]), vocab_size=269
+            ),
             bytepair.extend(tok, ["high high"], extra=1),
             pickle.loads(pickle.dumps(tok)),
             copy.deepcopy(tok),

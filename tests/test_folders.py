@@ -151,7 +151,10 @@ def test_what_is_read_is_said_before_the_work(
     bytepair.count(["a text"])
     assert caplog.messages == []
     groups = {"b": folder / "b", "z": [folder / "z.txt"]}
-    recipe: list[Any] = [bytepair.Mixture({"b": 1, "z": 1}), bytepair.Superwords(start=262)]
+    recipe: list[Any] = [
+        bytepair.training.Mixture({"b": 1, "z": 1}),
+        bytepair.training.Superwords(start=262),
+    ]
     bytepair.train(groups, 270, special_tokens=(), recipe=recipe)
     assert caplog.messages == ["reading b: 3 text files; skipped code.py; z: 1 text file"]
 

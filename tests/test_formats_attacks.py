@@ -15,7 +15,7 @@ import pytest
 
 import bytepair
 import memory
-from bytepair.errors import FileFormatError
+from bytepair.errors import FileFormatError, VocabularyError
 from bytepair.formats import nanochat
 from bytepair.formats.huggingface import companions
 from formats import TARGETS, json_of, load_options, small, written
@@ -214,6 +214,53 @@ def test_memory_is_bounded_by_the_size_of_the_file(tmp_path: Path) -> None:
     evil.write_bytes(b"\x80\x04r\xff\xff\xff\x7f\x8c\x01a.")
     (grown,) = memory.run(BOUNDED, *words, evil, "nanochat")
     assert float(grown) < 64
+
+
+def of_pieces(*more: tuple[str, float, int]) -> bytes:
+    """A GGUF file of pieces: all bytes, and these texts with scores and types."""
+    pieces = [("<unk>", 0.0, 2), *((f"<0x{byte:02X}>", 0.0, 6) for byte in range(256)), *more]
+    texts, scores, kinds = zip(*pieces, strict=True)
+    encoded = b"".join(struct.pack("<Q", len(text.encode())) + text.encode() for text in texts)
+    count, place = len(pieces), "tokenizer.ggml."
+    return gguf_keys(
+        (f"{place}model", 8, struct.pack("<Q", 5) + b"llama"),
+        (f"{place}tokens", 9, struct.pack("<IQ", 8, count) + encoded),
+        (f"{place}scores", 9, struct.pack(f"<IQ{count}f", 6, count, *scores)),
+        (f"{place}token_type", 9, struct.pack(f"<IQ{count}i", 5, count, *kinds)),
+    )
+
+
+@pytest.mark.timeout(60)
+def test_time_is_in_proportion_to_the_length_of_a_token(tmp_path: Path) -> None:
+    path, long = tmp_path / "x", b"x" * 1_000_000
+    tokens = [*(bytes([byte]) for byte in range(256)), b"ab", b"abc", long]
+    scores = [-1e6] * 256 + [-2.0, -1.0, -3.0]
+    pairs = zip(scores, tokens, strict=True)
+    data = b"".join(struct.pack("<fI", score, len(token)) + token for score, token in pairs)
+    path.write_bytes(struct.pack("<I", len(long)) + data)
+    tok = bytepair.load(path, "llama2c", pattern="gpt2", special_tokens={})
+    assert tok.vocab_size == len(tokens)
+    path.write_bytes(of_pieces((long.decode(), 0.0, 3)))
+    with pytest.raises(FileFormatError, match="1000000 bytes; 512 are the most"):
+        bytepair.load(path)
+
+
+@pytest.mark.timeout(60)
+def test_time_is_in_proportion_to_runs_with_one_score(tmp_path: Path) -> None:
+    runs = [(letter * size, -1.0 - (size > 1), 1) for letter in "abcdefgh" for size in range(1, 99)]
+    path = tmp_path / "x"
+    path.write_bytes(of_pieces(*runs[:98]))
+    assert bytepair.load(path).encode("a" * 98)[-1] == 354
+    path.write_bytes(of_pieces(*runs))
+    with pytest.raises(FileFormatError, match=r"have the same score -2\.0"):
+        bytepair.load(path)
+
+
+def test_names_of_special_tokens_are_short() -> None:
+    name = "<" * 512
+    assert small(special_tokens={name: 300}).encode(name, special="all") == [300]
+    with pytest.raises(VocabularyError, match="513 bytes; 512 are the most"):
+        small(special_tokens={name + "<": 300})
 
 
 def test_forged_native_files(tmp_path: Path) -> None:

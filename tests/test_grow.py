@@ -14,7 +14,6 @@ import bytepair
 import memory
 from bytepair.errors import CorpusError, CountsError, VocabularyError
 from bytepair.evaluate import compression_curve
-from bytepair.formats.tiktoken import KIMI
 from bytepair.training.options import Ties
 from commands import run
 from messages import told
@@ -38,7 +37,7 @@ def test_every_size_is_one_run(counts: bytepair.Counts, ties: Ties, tmp_path: Pa
         assert np.array_equal(compression_curve(cut), compression_curve(small))
         # After saving and loading, too: the file stores what resuming needs.
         small.save(tmp_path, overwrite=True)
-        resumed = bytepair.resume(bytepair.load(tmp_path), counts, 2000, ties=ties)
+        resumed = bytepair.training.resume(bytepair.load(tmp_path), counts, 2000, ties=ties)
         assert resumed == large
         assert resumed.merges() == large.merges()
         assert np.array_equal(compression_curve(resumed), compression_curve(large))
@@ -80,12 +79,14 @@ def test_growing_reads_text_as_training_does(tmp_path: Path) -> None:
     small, counts = bytepair.train(texts, 270), bytepair.count(texts)
     usual, body = bytepair.Reading(), bytepair.Reading(column="body")
     for source, reading in ((texts, usual), (tmp_path / "a.jsonl", body)):
-        assert bytepair.resume(small, source, 280, reading=reading) == bytepair.train(counts, 280)
+        assert bytepair.training.resume(small, source, 280, reading=reading) == bytepair.train(
+            counts, 280
+        )
         assert bytepair.extend(small, source, 9, reading=reading) == (
             bytepair.extend(small, counts, 9)
         )
     file = tmp_path / "a.txt"
-    assert bytepair.resume(small, file, 280) == bytepair.train(file, 280)
+    assert bytepair.training.resume(small, file, 280) == bytepair.train(file, 280)
     for name in ("max_chars", "doc_cap"):
         reading = bytepair.Reading(**{name: 20})  # type: ignore[arg-type]
         less = bytepair.count(file, reading=reading)
@@ -104,13 +105,16 @@ def test_ignored_options_are_refused(counts: bytepair.Counts) -> None:
     values: list[dict[str, Any]] = [{"column": "a"}, {"memory_limit": 1 << 30}, {"split": "val"}]
     for value in values:
         reading = bytepair.Reading(**value)
-        for call in (bytepair.resume, lambda _, *rest, **more: bytepair.train(*rest, **more)):
+        for call in (
+            bytepair.training.resume,
+            lambda _, *rest, **more: bytepair.train(*rest, **more),
+        ):
             with told(CountsError):
                 call(small, counts, 400, reading=reading)
     with pytest.raises(TypeError, match="'source'"):
         bytepair.extend(small, extra=3)  # type: ignore[call-arg]
     with told(CorpusError):
-        bytepair.resume(small, ["/data/typo.txt"], 400)
+        bytepair.training.resume(small, ["/data/typo.txt"], 400)
 
 
 def test_extending_a_list_of_merges() -> None:
@@ -125,16 +129,16 @@ def test_extending_a_list_of_merges() -> None:
 
 def test_verify_finds_the_first_wrong_merge(counts: bytepair.Counts) -> None:
     tok = bytepair.train(counts, 1000)
-    verdict = bytepair.verify_merges(tok, counts)
+    verdict = bytepair.training.verify_merges(tok, counts)
     assert verdict
     assert verdict.steps == 735
-    other = bytepair.verify_merges(tok, counts, ties="bytes-max")
+    other = bytepair.training.verify_merges(tok, counts, ties="bytes-max")
     assert not other
     assert other.wrong is not None
     assert other.best is not None
     assert other.wrong[1] == other.best[1]  # a tie, broken by another rule
     assert tok.merges()[other.steps] == other.wrong[0]
-    assert not bytepair.verify_merges(tok, counts + bytepair.count(["zqzq " * 100_000]))
+    assert not bytepair.training.verify_merges(tok, counts + bytepair.count(["zqzq " * 100_000]))
 
 
 def test_verify_works_for_what_others_trained(counts: bytepair.Counts) -> None:
@@ -143,7 +147,7 @@ def test_verify_works_for_what_others_trained(counts: bytepair.Counts) -> None:
     theirs.train_from_iterator(iter(texts), 800, pattern=counts.pattern)
     ranks = {bytes(token): rank for token, rank in theirs.get_mergeable_ranks()}
     tok = bytepair.Tokenizer.from_ranks(ranks, pattern=counts.pattern)
-    assert str(bytepair.verify_merges(tok, counts)) == "all 544 merges verified"
+    assert str(bytepair.training.verify_merges(tok, counts)) == "all 544 merges verified"
 
 
 def test_errors_of_growing_say_what_to_do(counts: bytepair.Counts) -> None:
@@ -153,14 +157,14 @@ def test_errors_of_growing_say_what_to_do(counts: bytepair.Counts) -> None:
     with told(VocabularyError):
         tok.replace(vocab_size=200)
     with told(VocabularyError):
-        bytepair.resume(tok, counts, 299)
+        bytepair.training.resume(tok, counts, 299)
     foreign = bytepair.Tokenizer.from_ranks(
         {bytes([b]): 255 - b for b in range(256)}, pattern="gpt2"
     )
     with told(VocabularyError):
         foreign.replace(vocab_size=256)
     for call in (
-        lambda: bytepair.verify_merges(foreign, counts),
+        lambda: bytepair.training.verify_merges(foreign, counts),
         lambda: bytepair.extend(foreign, counts, 1),
     ):
         with told(CountsError):
@@ -178,7 +182,7 @@ def test_a_vocabulary_beyond_the_largest_is_an_error_in_words(size: int) -> None
     with told(VocabularyError):
         bytepair.train(few, size)
     with told(VocabularyError):
-        bytepair.resume(tok, few, size)
+        bytepair.training.resume(tok, few, size)
     with told(VocabularyError):
         bytepair.extend(tok, few, size)
     with told(VocabularyError):
@@ -243,8 +247,8 @@ def test_a_rank_file_takes_the_special_tokens_beside_it(tmp_path: Path) -> None:
 def test_the_folder_of_kimi_is_loaded_with_its_pattern(tmp_path: Path) -> None:
     text = "中文English混合 北京市 Pascal's 12345"
     expected = ["中文", "English", "混合", " ", "北京市", " Pascal's", " ", "123", "45"]
-    assert bytepair.tokenizer.pretokenize(text, KIMI) == expected
-    tok = bytepair.train([text] * 3, 280, pattern=KIMI, special_tokens=["[BOS]"])
+    assert bytepair.tokenizer.pretokenize(text, "kimi") == expected
+    tok = bytepair.train([text] * 3, 280, pattern="kimi", special_tokens=["[BOS]"])
     tok.export(tmp_path / "a.tiktoken", lossy=True).rename(tmp_path / "tiktoken.model")
     added = {str(id): {"content": name, "special": True} for name, id in tok.special_tokens.items()}
     code = {"AutoTokenizer": ["tokenization_kimi.TikTokenTokenizer", None]}

@@ -33,8 +33,8 @@ def test_a_mixture_of_the_samples_is_found(
 ) -> None:
     pytest.importorskip("scipy")
     expected = {name: share / sum(shares) for name, share in zip(NAMES, shares, strict=True)}
-    tok = bytepair.train(samples, 800, recipe=bytepair.Mixture(expected))
-    result = bytepair.infer_mixture(tok, samples, merges=500)
+    tok = bytepair.train(samples, 800, recipe=bytepair.training.Mixture(expected))
+    result = bytepair.training.infer_mixture(tok, samples, merges=500)
     assert result.shares == pytest.approx(expected, abs=0.02)
     assert sum(result.shares.values()) == pytest.approx(1)
     assert (result.merges, result.contradictions, result.is_final) == (500, 0, True)
@@ -49,8 +49,8 @@ def test_samples_of_other_text_of_the_same_kinds(tmp_path: Path) -> None:
         {name: [text[len(text) // 2 :]] for name, text in texts.items()},
     ]
     expected = {"de": 0.4, "en": 0.1, "hi": 0.2, "ja": 0.3}
-    tok = bytepair.train(halves[0], 700, recipe=bytepair.Mixture(expected))
-    result = bytepair.infer_mixture(tok, halves[1], merges=200)
+    tok = bytepair.train(halves[0], 700, recipe=bytepair.training.Mixture(expected))
+    result = bytepair.training.infer_mixture(tok, halves[1], merges=200)
     assert result.shares == pytest.approx(expected, abs=0.05)
     assert result.contradictions > 0
     tok.save(tmp_path / "tok")
@@ -102,12 +102,12 @@ def test_invalid_arguments(samples: dict[str, bytepair.Counts]) -> None:
     pytest.importorskip("scipy")
     tok = bytepair.train(samples["en"], 300)
     with refused("merges", 0):
-        bytepair.infer_mixture(tok, samples, merges=0)
+        bytepair.training.infer_mixture(tok, samples, merges=0)
     with refused("rounds", 0):
-        bytepair.infer_mixture(tok, samples, rounds=0)
+        bytepair.training.infer_mixture(tok, samples, rounds=0)
     with told(ArgumentError):
-        bytepair.infer_mixture(tok, ["a text"])  # type: ignore[arg-type]
+        bytepair.training.infer_mixture(tok, ["a text"])  # type: ignore[arg-type]
     with told(CorpusError):
-        bytepair.infer_mixture(tok, {"a": ["one"], "b": [""]})
+        bytepair.training.infer_mixture(tok, {"a": ["one"], "b": [""]})
     with told(CountsError):
-        bytepair.infer_mixture(tok, {"a": bytepair.count(["one"], pattern="gpt2")})
+        bytepair.training.infer_mixture(tok, {"a": bytepair.count(["one"], pattern="gpt2")})

@@ -153,6 +153,45 @@ def test_what_is_no_list_and_no_table_is_an_error_that_names_it(
         assert str(caught.value).count(name) == 1
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.parquet", "a.arrow"])
+def test_conversations_as_text_are_an_error_that_names_the_command(
+    name: str, tmp_path: Path, tok: bytepair.Tokenizer
+) -> None:
+    row = {"messages": [{"role": "user", "content": "hi"}]}
+    table = pa.Table.from_pylist([row])
+    if "json" in name:
+        (tmp_path / name).write_text(json.dumps(row if name == "a.jsonl" else [row]))
+    elif name == "a.parquet":
+        pq.write_table(table, tmp_path / name)
+    else:
+        with pa.ipc.new_stream(tmp_path / name, table.schema) as out:
+            out.write_table(table)
+    reading = bytepair.Reading(column="messages")
+    uses: list[Callable[[], Any]] = [
+        lambda: bytepair.count(tmp_path / name, reading=reading),
+        lambda: bytepair.shards.write(tmp_path / name, tok, tmp_path / "out", column="messages"),
+    ]
+    for use in uses:
+        with pytest.raises(CorpusError, match="bytepair render") as caught:
+            use()
+        assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.string_view()])
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_other_columns_of_text(kind: pa.DataType, name: str, tmp_path: Path) -> None:
+    values = pa.array([*TEXTS, None], pa.string())
+    table = pa.table({"text": values.cast(kind)})
+    if name == "a.arrow":
+        with pa.ipc.new_file(tmp_path / name, table.schema) as out:
+            out.write_table(table)
+    elif kind == pa.string_view():
+        pytest.skip("Arrow does not write them")
+    else:
+        pq.write_table(table, tmp_path / name)
+    assert bytepair.evaluate.documents(tmp_path / name) == [*TEXTS, ""]
+
+
 def test_a_saved_dictionary_of_data_sets_says_its_splits(tmp_path: Path) -> None:
     for split, text in (("train", "one"), ("test", "two")):
         (tmp_path / split).mkdir()

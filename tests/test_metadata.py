@@ -485,6 +485,13 @@ def test_the_generation_config_of_a_folder_is_kept(tmp_path: Path) -> None:
     assert not metadata.of(tok.replace(roles={"eos": "<turn>"})).stops
 
 
+def test_what_doubles_a_text_is_not_followed() -> None:
+    one = template([], [])
+    processor = {"type": "Sequence", "processors": [{**one, "single": one["single"] * 2}] * 60}
+    notes = {post_processor.NOTE: json.dumps(processor)}
+    assert metadata.values(plain().replace(notes=notes))[post_processor.NOTE] == processor
+
+
 def test_a_folder_without_eos_takes_it_from_the_generation_config(tmp_path: Path) -> None:
     special = {"<a>": 259, "<b>": 260}
     small(special_tokens=special).export(tmp_path, "huggingface")

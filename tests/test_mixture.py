@@ -57,17 +57,17 @@ def test_the_order_of_sources_and_documents_does_not_matter(
     for names in itertools.permutations(NAMES):
         again = bytepair.Counts.mixture({n: groups[n] for n in names}, shares)
         assert again == mixed
-    tok = bytepair.train(groups, 270, recipe=bytepair.Mixture(shares))
+    tok = bytepair.train(groups, 270, recipe=bytepair.training.Mixture(shares))
     shuffled = {n: order.sample(t, len(t)) for n, t in order.sample(list(parts.items()), 3)}
     sources = {n: bytepair.count(bytepair.corpus.Texts(t)) for n, t in shuffled.items()}
-    assert bytepair.train(sources, 270, recipe=bytepair.Mixture(shares)) == tok
+    assert bytepair.train(sources, 270, recipe=bytepair.training.Mixture(shares)) == tok
 
 
 def test_training_is_that_of_the_reference() -> None:
     texts = {"a": ["low low lower"], "b": ["new newer"]}
     shares = {"a": Fraction(1, 4), "b": Fraction(3, 4)}
     tok = bytepair.train(
-        texts, 262, pattern="gpt2", special_tokens=(), recipe=bytepair.Mixture(shares)
+        texts, 262, pattern="gpt2", special_tokens=(), recipe=bytepair.training.Mixture(shares)
     )
     # 13 and 9 bytes: the weights are as 1/13 to 3/9, that is 3 to 13.
     counts = bytepair.count(["low low lower"], pattern="gpt2") * 3
@@ -108,14 +108,17 @@ def test_min_count_is_in_occurrences_of_the_mixture() -> None:
                 texts,
                 269,
                 options=bytepair.TrainOptions(min_count=11),
-                recipe=bytepair.Mixture(shares),
+                recipe=bytepair.training.Mixture(shares),
             ).merges()
         )
         == 4
     )
     with pytest.warns(bytepair.errors.ExhaustedWarning):
         tok = bytepair.train(
-            texts, 269, options=bytepair.TrainOptions(min_count=13), recipe=bytepair.Mixture(shares)
+            texts,
+            269,
+            options=bytepair.TrainOptions(min_count=13),
+            recipe=bytepair.training.Mixture(shares),
         )
     assert {left + right for left, right in tok.merges()} == {b"ab", b" ab"}
 
@@ -124,21 +127,25 @@ def test_invalid_mixtures() -> None:
     texts = {"a": ["one"], "b": ["two"]}
     for shares in ({}, {"a": 1}, {"a": 1, "c": 1}, {"a": 1, "b": 1, "c": 1}):
         with told(ArgumentError):
-            bytepair.train(texts, 270, recipe=bytepair.Mixture(shares))
+            bytepair.train(texts, 270, recipe=bytepair.training.Mixture(shares))
     for share in (0, -1, float("nan"), float("inf")):
         with told(CountsError):
-            bytepair.train(texts, 270, recipe=bytepair.Mixture({"a": 1, "b": share}))
+            bytepair.train(texts, 270, recipe=bytepair.training.Mixture({"a": 1, "b": share}))
     with told(CountsError):
-        bytepair.train(texts, 270, recipe=bytepair.Mixture({"a": 1, "b": Fraction(1, 1 << 70)}))
+        bytepair.train(
+            texts, 270, recipe=bytepair.training.Mixture({"a": 1, "b": Fraction(1, 1 << 70)})
+        )
     with told(CountsError):
-        bytepair.train({"a": ["one"], "b": [""]}, 270, recipe=bytepair.Mixture({"a": 1, "b": 1}))
+        bytepair.train(
+            {"a": ["one"], "b": [""]}, 270, recipe=bytepair.training.Mixture({"a": 1, "b": 1})
+        )
     with told(ArgumentError):
-        bytepair.train(["one"], 270, recipe=bytepair.Mixture({"a": 1}))
+        bytepair.train(["one"], 270, recipe=bytepair.training.Mixture({"a": 1}))
     with told(ArgumentError) as refused:
         bytepair.train(texts, 270)
     assert refused.value.option == "recipe"
     with told(ArgumentError):
-        bytepair.train(texts, 270, recipe=[bytepair.Mixture({"a": 1, "b": 1})] * 2)
+        bytepair.train(texts, 270, recipe=[bytepair.training.Mixture({"a": 1, "b": 1})] * 2)
     with told(ArgumentError):
         bytepair.train(texts, 270, recipe={"a": 1})  # type: ignore[arg-type]
     other = bytepair.count(["two"], pattern="gpt2")
@@ -147,11 +154,13 @@ def test_invalid_mixtures() -> None:
             {"a": ["one"], "b": other},
             270,
             pattern="gpt4",
-            recipe=bytepair.Mixture({"a": 1, "b": 1}),
+            recipe=bytepair.training.Mixture({"a": 1, "b": 1}),
         )
     with pytest.raises(CorpusError):
         bytepair.train(
-            {"a": Path("none.txt"), "b": ["two"]}, 270, recipe=bytepair.Mixture({"a": 1, "b": 1})
+            {"a": Path("none.txt"), "b": ["two"]},
+            270,
+            recipe=bytepair.training.Mixture({"a": 1, "b": 1}),
         )
 
 
@@ -161,7 +170,7 @@ def test_the_command_names_its_sources(tmp_path: Path) -> None:
         (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
     shares = {"english": 0.6, "code": 0.4}
     expected = bytepair.train(
-        {n: [t] for n, t in texts.items()}, 275, recipe=bytepair.Mixture(shares)
+        {n: [t] for n, t in texts.items()}, 275, recipe=bytepair.training.Mixture(shares)
     )
     options = ("--mixture", "code=0.4,english=0.6", "--vocab-size", "275")
     run("train", "english=english.txt", "code=code.txt", *options, "-o", "one", cwd=tmp_path)
@@ -179,7 +188,7 @@ def test_the_command_names_its_sources(tmp_path: Path) -> None:
     words = ("english=books/0.txt", "english=books/1.txt", "code=code.txt")
     run("train", *words, *options, "-o", "four", cwd=tmp_path)
     assert bytepair.load(tmp_path / "four") == bytepair.train(
-        parts, 275, recipe=bytepair.Mixture(shares)
+        parts, 275, recipe=bytepair.training.Mixture(shares)
     )
     weight = ("--weight", "code.txt=2")
     done = run("train", "*.txt", *options, *weight, cwd=tmp_path, code=2)

@@ -145,7 +145,9 @@ def test_a_dash_is_standard_input(folder: Path, tmp_path: Path) -> None:
     run("train", "-", "--vocab-size", "268", "-o", "out", cwd=tmp_path, stdin=text)
     assert bytepair.load(tmp_path / "out") == bytepair.load(folder / "tokenizer")
     run("count", "-", cwd=tmp_path, stdin=text)
-    assert bytepair.load_counts(tmp_path / "counts.parquet") == bytepair.count([text.decode()])
+    assert bytepair.training.load_counts(tmp_path / "counts.parquet") == bytepair.count(
+        [text.decode()]
+    )
     tokenizer = str(folder / "tokenizer")
     twice = run("encode", "-", "-t", tokenizer, cwd=tmp_path, stdin=text).stdout
     assert twice == run("encode", "-t", tokenizer, cwd=tmp_path, stdin=text).stdout != b"\n"

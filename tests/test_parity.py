@@ -25,6 +25,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bytepair
+import reference_twins
 from bytepair import _core, reference
 from bytepair.errors import ArgumentError, CorpusError, VocabularyError
 from bytepair.evaluate import compression_curve
@@ -66,7 +67,7 @@ def merges(texts: Counted, vocab_size: int = 296, **options: Any) -> list[tuple[
 
 
 def plain(texts: Counted, number: int = 40, **options: Any) -> list[tuple[bytes, bytes]]:
-    learnt = reference.train_parity(list(texts.values()), number, **options)
+    learnt = reference_twins.train_parity(list(texts.values()), number, **options)
     tokens = reference.vocabulary(learnt)
     return [(tokens[left], tokens[right]) for left, right in learnt]
 
@@ -85,7 +86,7 @@ def test_training_equals_the_reference(
     min_count: int, threads: int,
 ) -> None:  # fmt: skip
     is_ratios = measure is not None and isinstance(measure["a"], float)
-    parity = bytepair.Parity(
+    parity = bytepair.training.Parity(
         development=None if is_ratios or measure is None else core(measure),
         ratios=measure if is_ratios else None,
         window=window, alpha=alpha, global_merges=first,
@@ -104,7 +105,11 @@ def test_training_equals_the_reference(
 def test_one_group_is_plain_training(text: Mapping[bytes, int], ties: Any) -> None:
     (counted,) = core({"a": text}).values()
     tok = bytepair.train(counted, 290, special_tokens=(), ties=ties)
-    for parity in (bytepair.Parity(), bytepair.Parity(window=3), bytepair.Parity(global_merges=9)):
+    for parity in (
+        bytepair.training.Parity(),
+        bytepair.training.Parity(window=3),
+        bytepair.training.Parity(global_merges=9),
+    ):
         again = bytepair.train({"a": counted}, 290, special_tokens=(), ties=ties, recipe=parity)
         assert again == tok
         assert _core.merge_counts(again).tolist() == _core.merge_counts(tok).tolist()
@@ -114,14 +119,14 @@ def test_one_group_is_plain_training(text: Mapping[bytes, int], ties: Any) -> No
 def test_global_merges_alone_are_plain_training(texts: Counted) -> None:
     parts = core(texts)
     everything = parts["a"] + parts["b"] + parts["c"]
-    parity = bytepair.Parity(global_merges=1000)
+    parity = bytepair.training.Parity(global_merges=1000)
     tok = bytepair.train(parts, 290, special_tokens=(), recipe=parity)
     assert tok == bytepair.train(everything, 290, special_tokens=())
 
 
 @given(groups, groups)
 def test_a_smaller_vocabulary_is_a_prefix(texts: Counted, development: Counted) -> None:
-    parity = bytepair.Parity(development=core(development), window=3)
+    parity = bytepair.training.Parity(development=core(development), window=3)
     large = bytepair.train(core(texts), 290, special_tokens=(), recipe=parity)
     size = min(270, large.vocab_size)
     small = bytepair.train(core(texts), size, special_tokens=(), recipe=parity)
@@ -131,7 +136,7 @@ def test_a_smaller_vocabulary_is_a_prefix(texts: Counted, development: Counted) 
 def test_threads_do_not_change_real_text() -> None:
     texts = {path.stem: [path.read_text("utf-8")] for path in bytepair.sample.paths()[1:]}
     development = {name: [text[0][:2000]] for name, text in texts.items()}
-    parity = bytepair.Parity(development=development, window=100)
+    parity = bytepair.training.Parity(development=development, window=100)
     one, three = (bytepair.train(texts, 2000, threads=n, recipe=parity) for n in (1, 3))
     assert one == three
     assert one.notes == three.notes
@@ -139,7 +144,7 @@ def test_threads_do_not_change_real_text() -> None:
 
 def test_the_note_says_who_got_the_merges() -> None:
     texts = {"a": {b"abab": 3}, "b": {b"cdcd": 1}}
-    tok = bytepair.train(core(texts), 260, special_tokens=(), recipe=bytepair.Parity())
+    tok = bytepair.train(core(texts), 260, special_tokens=(), recipe=bytepair.training.Parity())
     assert json.loads(tok.notes["parity"]) == {"merges": {"a": 2, "b": 2}}
     assert compression_curve(tok).tolist() == [16, 10, 7, 5, 4]
 
@@ -150,7 +155,7 @@ def test_initial_tokens_and_long_tokens() -> None:
         texts,
         290,
         options=bytepair.TrainOptions(initial_tokens=[" zebra"], max_token_bytes=6),
-        recipe=bytepair.Parity(),
+        recipe=bytepair.training.Parity(),
     )
     assert len(tok.encode(" zebra")) == 1
     assert max(len(token) for token in tok.mergeable_ranks()) == 6
@@ -205,7 +210,7 @@ def test_merges_equal_those_of_hugging_face(
         "development": None if is_ratios else measure, "ratios": measure if is_ratios else None,
     }  # fmt: skip
     theirs = hugging_face(texts, **named, num_merges=30, global_merges=first)
-    parity = bytepair.Parity(**named, global_merges=first)
+    parity = bytepair.training.Parity(**named, global_merges=first)
     tok = bytepair.train(
         texts, 286, special_tokens=(), pattern="gpt2", ties="characters-max", recipe=parity
     )
@@ -222,7 +227,7 @@ def test_merges_of_many_languages_equal_those_of_hugging_face(window: int | None
     development = {name: lines[name][:20] for name in names}
     options: dict[str, Any] = {} if window is None else {"variant": "window", "window_size": window}
     theirs = hugging_face(texts, development, num_merges=900, min_frequency=2, **options)
-    parity = bytepair.Parity(development=development, window=window)
+    parity = bytepair.training.Parity(development=development, window=window)
     tok = bytepair.train(
         texts, 256 + 900, special_tokens=(), pattern="gpt2", ties="characters-max",
         options=bytepair.TrainOptions(min_count=2), recipe=parity,
@@ -318,7 +323,7 @@ def ours(
 ) -> list[tuple[bytes, bytes]]:
     """Our merges of the authors' pretokens."""
     measure = None if development is None else core(pretokens(development))
-    parity = bytepair.Parity(development=measure, **options)
+    parity = bytepair.training.Parity(development=measure, **options)
     counted = pretokens(texts)
     return merges(counted, 256 + number, recipe=parity, ties="characters-max", min_count=min_count)
 
@@ -428,7 +433,7 @@ def test_what_the_authors_do_differently() -> None:
     counted = pretokens(train)
     total = sum(map(Counter, counted.values()), Counter[bytes]())
     counted = {n: {w: c for w, c in items.items() if total[w] > 1} for n, items in counted.items()}
-    parity = bytepair.Parity(development=core(pretokens(development)))
+    parity = bytepair.training.Parity(development=core(pretokens(development)))
     result = merges(counted, 256 + 99, recipe=parity, ties="characters-max", min_count=2)
     assert result[: len(theirs)] == theirs
     assert theirs != ours(train, 99, development=development)[: len(theirs)]
@@ -449,11 +454,13 @@ def test_the_command_trains_languages_of_a_folder(tmp_path: Path) -> None:
     run(
         "train", "texts/*.txt", *options, "--development", "parallel/*.txt", "-o", "1", cwd=tmp_path
     )
-    parity = bytepair.Parity(development=development)
+    parity = bytepair.training.Parity(development=development)
     assert bytepair.load(tmp_path / "1") == bytepair.train(sources, 290, recipe=parity)
     more = ("--ratios", "hi=2.5,en=1", "--window", "5", "--alpha", "1.5", "--global-merges", "3")
     run("train", "hi=texts/hi.txt", "en=texts/en.txt", *options, *more, "-o", "2", cwd=tmp_path)
-    parity = bytepair.Parity(ratios={"hi": 2.5, "en": 1}, window=5, alpha=1.5, global_merges=3)
+    parity = bytepair.training.Parity(
+        ratios={"hi": 2.5, "en": 1}, window=5, alpha=1.5, global_merges=3
+    )
     in_order = {"hi": sources["hi"], "en": sources["en"]}
     assert bytepair.load(tmp_path / "2") == bytepair.train(in_order, 290, recipe=parity)
     for wrong in (
@@ -474,21 +481,25 @@ def test_invalid_options_are_refused() -> None:
         {"alpha": float("inf")}, {"global_merges": -1},
     ):  # fmt: skip
         with pytest.raises(ArgumentError):
-            bytepair.Parity(**options)
+            bytepair.training.Parity(**options)
     for option in ("development", "ratios"):
         value: Any = {"a": ["one"], "c": ["two"]} if option == "development" else {"a": 1.0}
         with told(ArgumentError):
-            bytepair.train(texts, 270, recipe=bytepair.Parity(**{option: value}))
+            bytepair.train(texts, 270, recipe=bytepair.training.Parity(**{option: value}))
     with told(ArgumentError):
-        bytepair.train(["one"], 270, recipe=bytepair.Parity())
+        bytepair.train(["one"], 270, recipe=bytepair.training.Parity())
     with told(ArgumentError):
-        bytepair.train(texts, 270, recipe=[bytepair.Parity(), bytepair.Mixture({"a": 1, "b": 1})])
+        bytepair.train(
+            texts,
+            270,
+            recipe=[bytepair.training.Parity(), bytepair.training.Mixture({"a": 1, "b": 1})],
+        )
     with told(CorpusError):
-        bytepair.train({"a": ["one"], "b": [""]}, 270, recipe=bytepair.Parity())
+        bytepair.train({"a": ["one"], "b": [""]}, 270, recipe=bytepair.training.Parity())
     with told(VocabularyError):
         bytepair.train(
             texts,
             270,
             options=bytepair.TrainOptions(initial_tokens=["two words"]),
-            recipe=bytepair.Parity(),
+            recipe=bytepair.training.Parity(),
         )

@@ -29,7 +29,7 @@ def of_table(pattern: str, folder: Path) -> str:
     """Counts of another tool, which do not say their pattern."""
     file = folder / "counts.parquet"
     pq.write_table(pa.table({"pretoken": [b"one"], "count": [1]}), file)
-    return bytepair.load_counts(file, pattern=pattern).pattern
+    return bytepair.training.load_counts(file, pattern=pattern).pattern
 
 
 def of_ranks(pattern: str, folder: Path) -> str:

@@ -113,10 +113,10 @@ def test_merging_ends_at_its_end(size: int) -> None:
     with pytest.warns(bytepair.errors.ExhaustedWarning):
         tok = bytepair.train(counts, size, progress=lambda *told: seen.append(told))
     assert seen[-1] == ("merge", len(tok.merges()), len(tok.merges()))
-    bytepair.verify_merges(tok, counts, progress=lambda *told: seen.append(told))
+    bytepair.training.verify_merges(tok, counts, progress=lambda *told: seen.append(told))
     assert seen[-1] == ("verify", len(tok.merges()), len(tok.merges()))
     small = bytepair.train(counts, 300)
-    bytepair.resume(small, counts, 310, progress=lambda *told: seen.append(told))
+    bytepair.training.resume(small, counts, 310, progress=lambda *told: seen.append(told))
     assert seen[-1] == ("merge", 10, 10)
     bytepair.extend(small, counts, 5, progress=lambda *told: seen.append(told))
     assert seen[-1] == ("merge", 5, 5)

@@ -182,11 +182,11 @@ def test_options_are_named_once() -> None:
     """Functions that take options as keywords take all of them, with the same defaults."""
     train = inspect.signature(bytepair.train).parameters
     usual = {one.name: one.default for one in dataclasses.fields(TrainSettings)}
-    for function in (bytepair.resume, bytepair.extend):
+    for function in (bytepair.training.resume, bytepair.extend):
         grow = inspect.signature(function).parameters
         assert all(grow[name].default == usual[name] for name in ("ties", "min_count"))
     assert all(train[name].default == usual[name] for name in ("vocab_size", "ties"))
-    for call in (bytepair.train, bytepair.count, bytepair.resume, bytepair.extend):
+    for call in (bytepair.train, bytepair.count, bytepair.training.resume, bytepair.extend):
         parameters = inspect.signature(call).parameters
         assert len(parameters) <= 10
         assert parameters["reading"].default == bytepair.Reading()
@@ -201,7 +201,7 @@ def test_options_are_named_once() -> None:
 
 def test_special_tokens_are_nanochats_or_a_list_or_none() -> None:
     assert small() == small(special_tokens="nanochat")
-    assert list(small().special_tokens) == list(bytepair.NANOCHAT_SPECIAL_TOKENS)
+    assert list(small().special_tokens) == list(bytepair.training.NANOCHAT_SPECIAL_TOKENS)
     assert small(special_tokens=()).special_tokens == {}
     assert list(small(special_tokens=["<|a|>", "<|b|>"]).special_tokens) == ["<|a|>", "<|b|>"]
     with told(TypeError):
@@ -418,12 +418,12 @@ def test_a_mixture_is_trained_as_its_proportions_say(tmp_path: Path) -> None:
             bytepair.train(whole, 290, options=bytepair.TrainOptions(min_count=2 * least)).merges()
         )
     small = bytepair.train(mixture, 270, options=bytepair.TrainOptions(min_count=3))
-    assert bytepair.resume(small, mixture, 280, min_count=3).merges() == (
+    assert bytepair.training.resume(small, mixture, 280, min_count=3).merges() == (
         bytepair.train(mixture, 280, options=bytepair.TrainOptions(min_count=3)).merges()
     )
-    assert bytepair.verify_merges(small, mixture, min_count=3)
+    assert bytepair.training.verify_merges(small, mixture, min_count=3)
     mixture.save(tmp_path / "counts.parquet")
-    assert bytepair.load_counts(tmp_path / "counts.parquet") == mixture
+    assert bytepair.training.load_counts(tmp_path / "counts.parquet") == mixture
 
 
 def test_invalid_weights() -> None:
@@ -531,7 +531,7 @@ def test_training_takes_special_tokens_room_and_weights(folder: Path) -> None:
         run("train", source, "b.txt", "--vocab-size", "280", *weight, cwd=folder)
         assert bytepair.load(folder / f"mixed-{source}") == mixed
     run("count", "a.txt", "b.txt", "--weight", "b.txt=3", "-o", "c.parquet", cwd=folder)
-    assert bytepair.load_counts(folder / "c.parquet") == a + b.times(3)
+    assert bytepair.training.load_counts(folder / "c.parquet") == a + b.times(3)
     for wrong in ("c.txt=2", "a.txt", "a.txt=0", "a.txt=-1", "a.txt=x"):
         run("count", "a.txt", "--weight", wrong, cwd=folder, code=2)
 

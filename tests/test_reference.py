@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import doctest
+
 import pytest
 
+import reference_twins
 from bytepair import reference
 
 
@@ -61,3 +64,7 @@ def test_the_two_rules_differ() -> None:
 
 def test_split_keeps_what_nothing_matches() -> None:
     assert reference.split("ab12cd", r"\d+") == [b"ab", b"12", b"cd"]
+
+
+def test_the_examples_of_the_twins() -> None:
+    assert doctest.testmod(reference_twins).failed == 0

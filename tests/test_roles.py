@@ -53,7 +53,7 @@ def test_what_is_no_role_is_an_error() -> None:
     ("names", "roles"),
     [
         (
-            bytepair.NANOCHAT_SPECIAL_TOKENS,
+            bytepair.training.NANOCHAT_SPECIAL_TOKENS,
             ("<|bos|>", "<|bos|>", "<|bos|>", "<|assistant_end|>"),
         ),
         (["<|endoftext|>"], ("<|endoftext|>", "<|endoftext|>", None, None)),
@@ -96,7 +96,7 @@ def test_roles_outlive_pickling_saving_and_growing(tmp_path: Path) -> None:
         bytepair.load(tmp_path),
         bytepair.Tokenizer.from_bytes(tok.to_bytes()),
         tok.replace(vocab_size=262),
-        bytepair.resume(tok, bytepair.count(["hello hello help"]), 265),
+        bytepair.training.resume(tok, bytepair.count(["hello hello help"]), 265),
         bytepair.extend(tok, ["world world"], 2),
     ):
         assert (other.roles, other.chat_templates.get("default")) == (ROLES, TEMPLATE)

@@ -110,7 +110,7 @@ def test_a_mixture_is_inferred_from_files_of_any_split(tmp_path: Path) -> None:
                        tmp_path / f"shard_{number:05}.parquet")  # fmt: skip
     tok = bytepair.train(["a cat sat ", "ein Kater sass "] * 20, 275)
     parts = {name: tmp_path / f"shard_0000{number}.parquet" for number, name in enumerate("ab")}
-    assert set(bytepair.infer_mixture(tok, parts).shares) == {"a", "b"}
+    assert set(bytepair.training.infer_mixture(tok, parts).shares) == {"a", "b"}
 
 
 @pytest.mark.parametrize("texts", [{"a": "one"}, "one two", b"one"])

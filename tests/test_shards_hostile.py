@@ -384,6 +384,37 @@ def exchange(folder: Path, data: bytes) -> None:
     manifest.write_json(record, values)
 
 
+@pytest.mark.parametrize("change", ["tokens", "documents", "same file"])
+def test_numbers_that_no_file_holds_take_no_memory(
+    tmp_path: Path, tok: bytepair.Tokenizer, sources: list[Path], change: str
+) -> None:
+    shards.write(sources[:2], tok, tmp_path, errors="skip", tokens_per_shard=100)
+    record = tmp_path / "manifest.json"
+    values = json.loads(record.read_text())
+    one, other = values["shards"][1:3]
+    if change == "same file":
+        other["parts"] = one["parts"]
+    else:
+        other[change] = (1 << 48) - 1
+    record.write_text(signed(json.dumps(values)))
+    with pytest.raises(ShardError, match="damaged"):
+        shards.Dataset(tmp_path)
+
+
+def test_a_part_beyond_its_file_takes_no_memory(
+    tmp_path: Path, tok: bytepair.Tokenizer, sources: list[Path]
+) -> None:
+    shards.write(sources[:2], tok, tmp_path, errors="skip", tokens_per_shard=100)
+    record = tmp_path / "manifest.json"
+    values = json.loads(record.read_text())
+    one = values["shards"][1]
+    one["tokens"], one["parts"][0]["bytes"] = 1 << 46, 1 << 47
+    record.write_text(signed(json.dumps(values)))
+    data = shards.Dataset(tmp_path)
+    with pytest.raises(ShardError, match="truncated"):
+        data.batches(1, 4, packing="stream")
+
+
 def test_changed_arrow_shards_are_refused(
     tmp_path: Path, tok: bytepair.Tokenizer, sources: list[Path]
 ) -> None:

@@ -283,7 +283,7 @@ def test_training_and_growing_skip(folder: Path) -> None:
     options = keywords(errors="skip", max_document_bytes=MOST)
     calls: list[tuple[Callable[[], bytepair.Tokenizer], bytepair.Tokenizer]] = [
         (lambda: bytepair.train(file, 270, **options), base),
-        (lambda: bytepair.resume(bytepair.train(GOOD, 266), file, 270, **options), base),
+        (lambda: bytepair.training.resume(bytepair.train(GOOD, 266), file, 270, **options), base),
         (lambda: bytepair.extend(base, file, 2, **options), bytepair.extend(base, GOOD, 2)),
     ]
     for call, expected in calls:

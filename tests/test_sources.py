@@ -31,7 +31,7 @@ TEXTS = ["hello hello help", "the theme of the hour", "others helped; é 二"]
 READERS: dict[str, Callable[..., Any]] = {
     "count": bytepair.count,
     "train": partial(bytepair.train, vocab_size=270),
-    "resume": lambda *source, **named: partial(bytepair.resume, small(), vocab_size=280)(
+    "resume": lambda *source, **named: partial(bytepair.training.resume, small(), vocab_size=280)(
         *source, **named
     ),
     "extend": lambda *source, **named: partial(bytepair.extend, small(), extra=5)(*source, **named),
@@ -249,12 +249,12 @@ def test_commands_limit_memory_and_tokens_as_python_does(folder: Path) -> None:
     )
     assert bytepair.load(folder / "tok") == expected
     assert run(folder, "count", "a.jsonl", "--memory-limit", "1", "-o", "c.parquet").returncode == 0
-    assert bytepair.load_counts(folder / "c.parquet") == bytepair.count(folder / "a.jsonl")
+    assert bytepair.training.load_counts(folder / "c.parquet") == bytepair.count(folder / "a.jsonl")
     done = run(
         folder, "count", "a.jsonl", "a.parquet", "--weight", "a.parquet=2", "-o", "w.parquet"
     )
     assert done.returncode == 0
-    assert bytepair.load_counts(folder / "w.parquet") == bytepair.count(TEXTS).times(3)
+    assert bytepair.training.load_counts(folder / "w.parquet") == bytepair.count(TEXTS).times(3)
 
 
 @pytest.mark.parametrize("path", ["a.parquet", "folder/*.parquet"])

@@ -87,7 +87,7 @@ def test_all_tiers_split_as_the_definition_says(pattern: str) -> None:
 
 @given(st.text(st.sampled_from("ab1 \n\t'st.,é中😀\u00a0½"), max_size=40))
 def test_named_patterns_split_as_the_definition_says(text: str) -> None:
-    for name in ("gpt2", "gpt4", "gpt4o", "nanochat"):
+    for name in bytepair.PATTERNS:
         expected = [pretoken.decode() for pretoken in reference.split(text, name)]
         assert bytepair.pretokenize(text, name) == expected
         assert bytepair.pretokenize(text, forced(bytepair.PATTERNS[name])) == expected

@@ -6,6 +6,7 @@ import json
 import logging
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +14,7 @@ import pytest
 
 import bytepair
 from bytepair import shards
+from bytepair.corpus import files as corpus_files
 from bytepair.errors import ArgumentError, CorpusError, ShardError
 from commands import run
 from loaders import text_batches
@@ -84,6 +86,15 @@ def test_batches_of_text_take_the_same_files(nanochat: Path, tok: bytepair.Token
         assert tok.decode(inputs[0, 1:]) in texts[0]
 
 
+def test_each_folder_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    last = Mock(wraps=corpus_files._last_shard)
+    monkeypatch.setattr(corpus_files, "_last_shard", last)
+    names = [f"bucket/shard_{number:05}.parquet" for number in range(9)]
+    inputs = [corpus_files.Input(name, 1, "cloud", name) for name in names]
+    assert corpus_files.splits_of(inputs) == ["train"] * 8 + ["val"]
+    assert last.call_count == 1
+
+
 def test_names_of_the_hub_say_their_split(tmp_path: Path) -> None:
     for name in ("train-00000-of-00002", "train-00001-of-00002", "validation-00000-of-00001",
                  "test-00000-of-00001"):  # fmt: skip
@@ -132,10 +143,10 @@ def test_commands_take_splits(nanochat: Path, tmp_path: Path, tok: bytepair.Toke
     for words in ("count", "train --vocab-size 300 -o new", "shard -o shards --no-bos"):
         done = run(*words.split(), "base_data", cwd=tmp_path)
         assert done.stderr.startswith(line)
-    assert bytepair.load_counts(tmp_path / "counts.parquet") == bytepair.count(TEXTS[:300])
+    assert bytepair.training.load_counts(tmp_path / "counts.parquet") == bytepair.count(TEXTS[:300])
     assert decoded(tmp_path / "shards", tok) == TEXTS[:300]
     run("count", "base_data", "--split", "val", cwd=tmp_path)
-    assert bytepair.load_counts(tmp_path / "counts.parquet") == bytepair.count(TEXTS[300:])
+    assert bytepair.training.load_counts(tmp_path / "counts.parquet") == bytepair.count(TEXTS[300:])
     run("evaluate", "tokenizer", "--against", "none", "--val", "base_data", cwd=tmp_path)
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS))
     error = run("count", "a.jsonl", "--split", "val", cwd=tmp_path, code=1).stderr

@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair import Superwords, _core, reference
+import reference_twins
+from bytepair import _core, reference
 from bytepair.errors import ArgumentError, CorpusError, CountsError, VocabularyError
 from bytepair.evaluate import compression_curve
 from bytepair.formats.gguf import llamacpp
+from bytepair.training import Superwords
 from bytepair.training.options import Ties
 from commands import run
 from conftest import refused
@@ -61,7 +63,7 @@ def test_merges_are_those_of_the_reference(
     regex = superwords.regex(bytepair.PATTERNS["nanochat"])
     counts = reference.count(texts, "nanochat")
     lines = reference.count(texts, regex)
-    expected = reference.train_superwords(
+    expected = reference_twins.train_superwords(
         counts, lines, first, first + more, rules["max_words"], rules["never"], ties
     )
     assert merges_of(tok) == expected
@@ -129,12 +131,12 @@ def test_resumed_cut_saved_and_verified(
     small = bytepair.train(words, 2000, ties=ties, recipe=rules)
     assert large.replace(vocab_size=2000) == small
     small.save(tmp_path)
-    resumed = bytepair.resume(bytepair.load(tmp_path), lines, 2500, ties=ties)
+    resumed = bytepair.training.resume(bytepair.load(tmp_path), lines, 2500, ties=ties)
     assert resumed == large
     assert resumed.notes["superwords"] == large.notes["superwords"]
-    assert bytepair.verify_merges(resumed, words, superword_counts=lines, ties=ties)
+    assert bytepair.training.verify_merges(resumed, words, superword_counts=lines, ties=ties)
     other = lines + bytepair.count(["zq zq " * 9999], pattern=lines.pattern)
-    wrong = bytepair.verify_merges(large, words, superword_counts=other, ties=ties)
+    wrong = bytepair.training.verify_merges(large, words, superword_counts=other, ties=ties)
     assert wrong.steps == len(small.merges()) - 500
 
 
@@ -144,9 +146,9 @@ def test_a_merge_that_the_rules_forbid_is_found(
     words, lines = counts
     free = Superwords(start=1500, counts=lines, max_words=None, never=())
     tok = bytepair.train(words, 2500, recipe=free)
-    assert bytepair.verify_merges(tok, words, superword_counts=lines)
+    assert bytepair.training.verify_merges(tok, words, superword_counts=lines)
     strict = Superwords().note(1500 - 265, words.pattern)
-    verdict = bytepair.verify_merges(
+    verdict = bytepair.training.verify_merges(
         tok.replace(notes={"superwords": strict}), words, superword_counts=lines
     )
     left, right = verdict.wrong[0] if verdict.wrong else (b"", b"")
@@ -211,7 +213,9 @@ def test_a_source_is_read_twice() -> None:
     with told(CorpusError):
         bytepair.train(iter(Again()), 275, recipe=rules)
     with told(CorpusError):
-        bytepair.train({"a": iter(Again())}, 275, recipe=[bytepair.Mixture({"a": 1}), rules])
+        bytepair.train(
+            {"a": iter(Again())}, 275, recipe=[bytepair.training.Mixture({"a": 1}), rules]
+        )
     assert bytepair.train(Again(), 275, recipe=rules) == tok
 
 
@@ -219,7 +223,7 @@ def test_a_mixture_has_both_stages() -> None:
     groups: dict[str, Iterable[str]] = {"a": ["by the way, by the way"], "b": Again()}
     shares = {"a": 1, "b": 3}
     rules = Superwords(start=270)
-    tok = bytepair.train(groups, 275, recipe=[bytepair.Mixture(shares), rules])
+    tok = bytepair.train(groups, 275, recipe=[bytepair.training.Mixture(shares), rules])
     regex = rules.regex(bytepair.PATTERNS["nanochat"])
     mixed = [
         bytepair.Counts.mixture(
@@ -311,8 +315,8 @@ def test_errors_name_the_rule(counts: tuple[bytepair.Counts, bytepair.Counts]) -
         bytepair.train(words, 3000, recipe=Superwords(counts=words))
     tok = bytepair.train(words, 1000, recipe=Superwords(counts=lines))
     with told(CountsError):
-        bytepair.verify_merges(tok, words)
+        bytepair.training.verify_merges(tok, words)
     with told(CountsError):
-        bytepair.verify_merges(bytepair.train(words, 300), words, superword_counts=lines)
+        bytepair.training.verify_merges(bytepair.train(words, 300), words, superword_counts=lines)
     with told(CountsError):
-        bytepair.resume(tok.replace(notes={"superwords": "{}"}), lines, 1100)
+        bytepair.training.resume(tok.replace(notes={"superwords": "{}"}), lines, 1100)

@@ -27,7 +27,8 @@ from bytepair.training.options import Ties, TrainSettings
 def test_the_types_name_what_the_core_knows() -> None:
     assert get_args(Ties) == _core.TIES
     assert get_args(Errors) == _core.ERROR_MODES
-    assert set(get_args(kinds.Kind)) == {*_core.FILE_KINDS, "parquet"} - {"lines"}
+    in_python = {"parquet", "arrow", "json"}  # the last two are copied to a kind of the core
+    assert set(get_args(kinds.Kind)) == {*_core.FILE_KINDS, *in_python} - {"lines"}
     assert set(kinds.COMPRESSIONS.values()) == set(_core.COMPRESSIONS)
     assert set(get_args(SurrogateErrors)) < set(get_args(Errors))
 

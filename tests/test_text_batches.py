@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import bytepair
 import nanochat_source
-from bytepair import reference
+import reference_twins
 from bytepair.compat import nanochat
 from bytepair.errors import (
     ArgumentError,
@@ -109,7 +109,7 @@ def test_best_fit_is_the_plain_rule(
         for place, ids in read(base, trained, split, group):  # noqa: B007 - it is looked at below
             yield ids
 
-    rows = reference.packed_rows(groups(), T + 1, buffer)
+    rows = reference_twins.packed_rows(groups(), T + 1, buffer)
     assert batches.state is None
     for _ in range(60):
         expected = np.array(list(itertools.islice(rows, B)))
@@ -125,7 +125,7 @@ def test_best_fit_is_the_plain_rule(
 def test_a_stream_is_the_plain_rule(base: Path, trained: bytepair.Tokenizer, group: int) -> None:
     batches = text_batches(base / "base_data", trained, B, T, packing="stream", group=group)
     groups = (ids for _, ids in itertools.islice(read(base, trained, "train", group), 300))
-    expected = reference.stream_batches(groups, B, T)
+    expected = reference_twins.stream_batches(groups, B, T)
     for (inputs, targets), batch in zip(batches, itertools.islice(expected, 50), strict=False):
         assert inputs.tolist() == batch[0]
         assert targets.tolist() == batch[1]
@@ -137,7 +137,7 @@ def test_ranks_read_row_groups_of_their_own(base: Path, trained: bytepair.Tokeni
             base / "base_data", trained, B, T, rank=rank, world_size=2, buffer=8, group=4
         )
         groups = (ids for _, ids in read(base, trained, "train", 4, rank, 2))
-        rows = reference.packed_rows(groups, T + 1, 8)
+        rows = reference_twins.packed_rows(groups, T + 1, 8)
         for inputs, _ in itertools.islice(batches, 30):
             assert inputs.tolist() == [row[:-1] for row in itertools.islice(rows, B)]
     options: Any = {"rank": 2, "world_size": 3, "split": "val", "buffer": 2}
@@ -247,7 +247,7 @@ def test_rows_of_waiting_documents_are_packed_by_the_plain_rule(
         while (row := waiting.row()) is not None:
             letters = "".join(document[:length] for document, length in row)
             rows.append([*letters.ljust(width, "-")])
-    assert rows == list(reference.packed_rows(groups, width, buffer, None if cut else "-"))
+    assert rows == list(reference_twins.packed_rows(groups, width, buffer, None if cut else "-"))
 
 
 @pytest.mark.parametrize("width", [1, 3])
@@ -295,7 +295,7 @@ def test_conversations_are_packed_by_the_plain_rule(
             yield [list(zip(ids, mask, strict=True))]
 
     bos = trained.special_tokens["<|bos|>"]
-    rows = reference.packed_rows(groups(), width, buffer, filler=(bos, 0))
+    rows = reference_twins.packed_rows(groups(), width, buffer, filler=(bos, 0))
     for inputs, targets in itertools.islice(batches, 40):
         some = list(itertools.islice(rows, B))
         assert inputs.tolist() == [[id for id, _ in row[:-1]] for row in some]

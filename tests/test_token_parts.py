@@ -27,7 +27,7 @@ def old() -> bytepair.Tokenizer:
 
 def check(new: bytepair.Tokenizer, old: bytepair.Tokenizer) -> list[list[int]]:
     """The definition: encode the bytes of each token with the old tokenizer."""
-    rows = rows_of(bytepair.parts_in(new, old))
+    rows = rows_of(bytepair.tokenizer.parts_in(new, old))
     assert len(rows) == new.vocab_size
     names = set(old.special_tokens) & set(new.special_tokens)
     for id, row in enumerate(rows):
@@ -71,18 +71,18 @@ def test_any_tokenizer_is_an_old_one(old: bytepair.Tokenizer, rule: str) -> None
 
 def test_a_pruned_vocabulary_has_itself_as_parts(old: bytepair.Tokenizer) -> None:
     pruned = bytepair.prune(old, 500)
-    rows = rows_of(bytepair.parts_in(pruned.tokenizer, old))
+    rows = rows_of(bytepair.tokenizer.parts_in(pruned.tokenizer, old))
     assert [row[0] for row in rows] == np.flatnonzero(pruned.ids >= 0).tolist()
     assert {len(row) for row in rows} == {1}
 
 
 def test_arrays(old: bytepair.Tokenizer) -> None:
-    parts = bytepair.parts_in(old, old)
+    parts = bytepair.tokenizer.parts_in(old, old)
     assert (parts.offsets.dtype, parts.ids.dtype) == (np.dtype(np.int64), np.dtype(np.int64))
     assert parts.offsets.tolist() == list(range(601))
     bare = bytepair.Tokenizer.from_ranks({b"a": 0}, pattern="gpt2")
     with pytest.raises(bytepair.errors.SplitError):
-        bytepair.parts_in(old, bare)
+        bytepair.tokenizer.parts_in(old, bare)
 
 
 def test_the_example_in_torch() -> None:

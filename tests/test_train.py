@@ -205,7 +205,7 @@ def test_documents_do_not_run_into_each_other() -> None:
 def test_the_special_tokens_follow_the_last_merge() -> None:
     tok = bytepair.train(["hello hello"], 270)
     assert list(tok.special_tokens.values()) == list(range(261, 270))
-    assert tuple(tok.special_tokens) == bytepair.NANOCHAT_SPECIAL_TOKENS
+    assert tuple(tok.special_tokens) == bytepair.training.NANOCHAT_SPECIAL_TOKENS
     with told(bytepair.errors.ExhaustedWarning):
         tok = bytepair.train(["hello hello"], 1000)
     assert tok.notes.get("exhausted") == "true"

@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bytepair
+import reference_twins
 from against_tokenizers import differences
 from bytepair import _core, reference
 from bytepair.chat import JinjaTemplate
@@ -88,7 +89,7 @@ def test_gemma_as_sentencepiece_reads_it(prefix: bool) -> None:
         ids = tok.encode(text)
         assert ids == theirs.encode(text)
         assert tok.decode(ids) == theirs.decode(ids)
-        put = reference.spaced(text, "always" if prefix else "never").encode()
+        put = reference_twins.spaced(text, "always" if prefix else "never").encode()
         assert ids == plain_ids(tok, put)
 
     on_any_text()
@@ -100,7 +101,7 @@ def plain_ids(tok: bytepair.Tokenizer, text: bytes) -> list[int]:
     own_ids = pattern_ids(tok)
     tokens = {token for token, id in ranks.items() if id in own_ids}
     ids: list[int] = []
-    for part, is_token in reference.user_defined_parts(text, tokens):
+    for part, is_token in reference_twins.user_defined_parts(text, tokens):
         ids += [ranks[part]] if is_token else reference.encode_characters(part, ranks, merges)
     return ids
 

@@ -169,7 +169,7 @@ def test_a_checkpoint_that_cannot_be_saved_does_not_fail_the_count(
     with pytest.warns(CheckpointWarning):
         result = CliRunner().invoke(command, words)
     assert result.exit_code == 0, result.output
-    assert bytepair.load_counts("new.parquet").total
+    assert bytepair.training.load_counts("new.parquet").total
 
 
 @pytest.mark.parametrize("ending", ["etag", "partial"])

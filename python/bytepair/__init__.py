@@ -7,8 +7,8 @@
     'another one'
 
 The public API is exported here and from the modules `chat`, `compat`, `corpus`, `distributed`,
-`engines`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `sample`, `shards` and
-`tokenizer`. All names are imported on first use.
+`engines`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `sample`, `shards`,
+`tokenizer` and `training`. All names are imported on first use.
 """
 
 from importlib import import_module as _import_module
@@ -30,56 +30,34 @@ if _TYPE_CHECKING:
         sample,
         shards,
         tokenizer,
+        training,
     )
-    from bytepair._core import PATTERNS, UNICODE_VERSION, AddedToken
-    from bytepair._internal.drawing import readable
+    from bytepair._core import PATTERNS, AddedToken
     from bytepair.corpus.source import Reading
     from bytepair.errors import BytepairError
-    from bytepair.formats.registry import list_vocabularies
     from bytepair.tokenizer import Tokenizer, load, pretokenize
     from bytepair.tokenizer.pruning import prune
-    from bytepair.tokenizer.vocabulary import parts_in
-    from bytepair.training import (
-        NANOCHAT_SPECIAL_TOKENS,
-        Counts,
-        Mixture,
-        Parity,
-        Superwords,
-        TrainOptions,
-        count,
-        load_counts,
-        train,
-    )
-    from bytepair.training.grow import extend, resume, verify_merges
-    from bytepair.training.infer import infer_mixture
+    from bytepair.training import Counts, TrainOptions, count, extend, train
 
 __version__: str
 
 __all__ = [
-    "NANOCHAT_SPECIAL_TOKENS", "PATTERNS", "UNICODE_VERSION", "AddedToken", "BytepairError",
-    "Counts", "Mixture", "Parity", "Reading", "Superwords", "Tokenizer", "TrainOptions",
+    "PATTERNS", "AddedToken", "BytepairError", "Counts", "Reading", "Tokenizer", "TrainOptions",
     "__version__", "chat", "compat", "corpus", "count", "distributed", "engines", "errors",
-    "evaluate", "explore", "extend", "infer_mixture", "list_vocabularies", "load", "load_counts",
-    "parts_in", "plan", "plot", "pretokenize", "prune", "readable", "reference", "resume", "sample",
-    "shards", "tokenizer", "train", "verify_merges",
+    "evaluate", "explore", "extend", "load", "plan", "plot", "pretokenize", "prune", "reference",
+    "sample", "shards", "tokenizer", "train", "training",
 ]  # fmt: skip
 
 #: Where the names stand (PEP 562): a signal during the import of the rest finds its handler, and
 #: who needs one module does not wait for all.
 _HOMES = {
-    "_core": ("PATTERNS", "UNICODE_VERSION", "AddedToken"),
-    "_internal.drawing": ("readable",),
+    "_core": ("PATTERNS", "AddedToken"),
     "corpus.source": ("Reading",),
     "errors": ("BytepairError",),
-    "formats.registry": ("list_vocabularies",),
     "tokenizer": ("Tokenizer", "load", "pretokenize"),
     "tokenizer.pruning": ("prune",),
-    "tokenizer.vocabulary": ("parts_in",),
-    "training": ("NANOCHAT_SPECIAL_TOKENS", "Counts", "Mixture", "Parity", "Superwords",
-                 "TrainOptions", "count", "load_counts", "train"),
-    "training.grow": ("extend", "resume", "verify_merges"),
-    "training.infer": ("infer_mixture",),
-}  # fmt: skip
+    "training": ("Counts", "TrainOptions", "count", "extend", "train"),
+}
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 

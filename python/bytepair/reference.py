@@ -17,20 +17,19 @@ gives a different result, the fast library is wrong.
     >>> decode(ids, tokens)
     b'lowly'
 
-Special tokens are left out: they are cut out of a text before it is split.
+Special tokens are left out: they are cut out of a text before it is split. The twins of what few
+tokenizers do (parity, superwords, dropout, pruning, rows) stand in `tests/reference_twins.py`.
 """
 
 import itertools
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bytepair._core import PATTERNS
 
 __all__ = [
-    "characters", "count", "count_pairs", "decode", "encode", "encode_characters", "encode_dropout",
-    "encode_merges", "learn", "packed_rows", "prune", "random_numbers", "replace", "seed_at",
-    "spaced", "split", "steps", "stream_batches", "tie_break", "train", "train_parity",
-    "train_superwords", "user_defined_parts", "vocabulary",
+    "characters", "count", "count_pairs", "decode", "encode", "encode_characters", "encode_merges",
+    "learn", "replace", "split", "steps", "tie_break", "train", "vocabulary",
 ]  # fmt: skip
 
 Pair = tuple[int, int]
@@ -51,7 +50,9 @@ def split(text: str, pattern: str | Sequence[str]) -> list[bytes]:
 
     step, *later_steps = [pattern] if isinstance(pattern, str) else pattern
     pretokens, end = [], 0
-    expression, at = regex.compile(PATTERNS.get(step, step)), 0
+    source, at = PATTERNS.get(step, step), 0
+    # Only this version has `&&` in classes, and only the other one folds case as the core does.
+    expression = regex.compile(source, regex.V1 if "&&" in source else regex.V0)
     while match := expression.search(text, at):
         at = max(match.end(), match.start() + 1)
         if match.group():
@@ -172,105 +173,6 @@ def learn(
     return learnt
 
 
-def train_superwords(
-    counts: Mapping[bytes, int],
-    superword_counts: Mapping[bytes, int],
-    first: int,
-    merges: int,
-    max_words: int | None = 4,
-    never: Sequence[str] = (": ",),
-    ties: str = "rustbpe",
-    min_count: int = 1,
-) -> list[Pair]:
-    """Learn merges in two stages, the second across spaces (SuperBPE, arXiv 2503.13423).
-
-    The first `first` merges are learnt from `counts`, whose pattern splits at spaces. They are then
-    applied to the pretokens of `superword_counts`: the same text under a pattern that does not
-    split at spaces. The other merges are learnt from these. A pair is skipped if its token has more
-    than `max_words` space-separated parts or contains a string of `never`. `merges` is the number
-    of merges of both stages.
-
-    >>> counts, lines = {b"so": 2, b" it": 2}, {b"so it": 2}
-    >>> vocabulary(train_superwords(counts, lines, 3, 4))[256:]
-    [b' i', b'so', b' it', b'so it']
-    >>> len(train_superwords(counts, lines, 3, 4, max_words=1))
-    3
-    """
-    pairs = train(counts, first, ties, min_count)
-    words = [(list(pretoken), times) for pretoken, times in superword_counts.items()]
-    for new, pair in enumerate(pairs, 256):
-        words = [(replace(ids, pair, new), times) for ids, times in words]
-
-    def allowed(token: bytes) -> bool:
-        parts = [part for part in token.split(b" ") if part]
-        is_short = max_words is None or len(parts) <= max_words
-        return is_short and not any(text.encode() in token for text in never)
-
-    return learn(words, pairs, merges, ties, min_count, allowed)
-
-
-def train_parity(
-    groups: Sequence[Mapping[bytes, int]],
-    merges: int,
-    development: Sequence[Mapping[bytes, int]] = (),
-    ratios: Sequence[float] = (),
-    window: tuple[int, float] | None = None,
-    global_merges: int = 0,
-    ties: str = "rustbpe",
-    min_count: int = 1,
-) -> list[Pair]:
-    """Learn each merge from the group that compresses worst (arXiv 2508.04796).
-
-    The group that compresses worst has the most tokens in its development text, or in its own text
-    if there is none. With `ratios`, it is the group with the fewest bytes per token, divided by its
-    ratio. Of equal groups the first is chosen. With a window of `(size, alpha)`, groups with more
-    than `alpha / len(groups)` of the last `size` choices are skipped. A group without a pair to
-    merge is excluded from then on. The first `global_merges` are learnt from all groups together.
-
-    >>> train_parity([{b"aabb": 9}, {b"cd": 1}], 2, development=[{b"ab": 1}, {b"cd": 2}])
-    [(99, 100), (97, 97)]
-    """
-    texts = [[(list(p), n) for p, n in counts.items()] for counts in (*groups, *development)]
-    open_groups, recent, learnt = list(range(len(groups))), list[int](), list[Pair]()
-    sizes = [sum(len(pretoken) * n for pretoken, n in counts.items()) for counts in groups]
-    tokens = [bytes([byte]) for byte in range(256)]
-
-    def need(group: int) -> float:
-        """Return a number that is smaller the worse the group compresses."""
-        length = [sum(len(ids) * n for ids, n in words) for words in texts]
-        if ratios:
-            return float(sizes[group]) / float(length[group]) / ratios[group]
-        return -length[group + len(groups) * bool(development)]
-
-    def chosen() -> int:
-        in_order = sorted(open_groups, key=need)
-        if window is None:
-            return in_order[0]
-        size, alpha = window
-        within = (g for g in in_order if recent.count(g) / size <= alpha / len(groups))
-        recent.append(next(within, in_order[-1]))
-        del recent[:-size]
-        return recent[-1]
-
-    while len(learnt) < merges and open_groups:
-        is_global = len(learnt) < global_merges
-        group = None if is_global else chosen()
-        chosen_texts = texts[: len(groups)] if group is None else [texts[group]]
-        words = list(itertools.chain.from_iterable(chosen_texts))
-        pairs = {p: n for p, n in count_pairs(words).items() if n >= min_count}
-        if not pairs:
-            if group is None:
-                break
-            open_groups.remove(group)
-            continue
-        key = tie_break(ties, tokens)
-        pair = min(pairs, key=lambda p: (-pairs[p], key(p)))
-        texts = [[(replace(ids, pair, len(tokens)), n) for ids, n in words] for words in texts]
-        tokens.append(tokens[pair[0]] + tokens[pair[1]])
-        learnt.append(pair)
-    return learnt
-
-
 def vocabulary(merges: Iterable[Pair]) -> list[bytes]:
     """The bytes of each id: the 256 bytes, then the joined bytes of each merge."""
     tokens = [bytes([byte]) for byte in range(256)]
@@ -364,183 +266,6 @@ def encode_characters(
     return [ids[part] for part in parts]
 
 
-def user_defined_parts(text: bytes, tokens: Collection[bytes]) -> list[tuple[bytes, bool]]:
-    r"""Divide a text at user-defined tokens: from left to right, the longest first.
-
-    Returns each part, and whether it is such a token; the other parts are encoded separately.
-
-    >>> user_defined_parts(b"a\n\n\nb", {b"\n", b"\n\n"})
-    [(b'a', False), (b'\n\n', True), (b'\n', True), (b'b', False)]
-    """
-    parts, start, at = [], 0, 0
-    while at < len(text):
-        longest = max((t for t in tokens if text.startswith(t, at)), key=len, default=b"")
-        if longest:
-            parts += [(text[start:at], False)] * (start < at) + [(longest, True)]
-            start = at + len(longest)
-        at = max(at + 1, start)
-    return parts + [(text[start:], False)] * (start < len(text))
-
-
-def spaced(text: str, put: str, start: bool = True) -> str:
-    """Convert the spaces of a text as SentencePiece models expect: U+2581 becomes a space.
-
-    `put` says when a space is put before a nonempty part of a text: `never`; `always`; if the part
-    does not begin with one (`missing`); or the same, but only at the start of the text (`first`).
-    `start` is true if the part is at the start of the text, false if it follows a special token.
-
-    >>> spaced("a\u2581b", "always"), spaced(" a", "missing"), spaced("a", "first", start=False)
-    (' a b', ' a', 'a')
-    """
-    text = text.replace("\u2581", " ")
-    missing = not text.startswith(" ")
-    puts = {"never": False, "always": True, "missing": missing, "first": missing and start}
-    return " " + text if text and puts[put] else text
-
-
-def encode_dropout(
-    pretoken: bytes,
-    rank: Callable[[bytes, bytes], int | None],
-    dropped: Callable[[], bool],
-) -> list[bytes]:
-    """Encode one pretoken with BPE-dropout (Provilkov et al., arXiv 1910.13267).
-
-    Before each merge, every pair that could merge is dropped if `dropped()` is true. The first of
-    the remaining pairs merges: the one of lowest rank, of equals the leftmost. `dropped` is called
-    for pairs in this order and not after the first that remains. If all are dropped, the pretoken
-    is finished. `rank` is as in `steps`.
-
-    >>> answers = iter([True, False, False])  # b'lo' is dropped at first, and b'ow' merges
-    >>> ranks = {b"lo": 1, b"ow": 2, b"low": 3}
-    >>> encode_dropout(b"low", lambda a, b: ranks.get(a + b), lambda: next(answers))
-    [b'low']
-    """
-    parts = [pretoken[i : i + 1] for i in range(len(pretoken))]
-    while True:
-        ranks = [rank(left, right) for left, right in itertools.pairwise(parts)]
-        candidates = sorted((n, i) for i, n in enumerate(ranks) if n is not None)
-        place = next((i for _, i in candidates if not dropped()), None)
-        if place is None:
-            return parts
-        parts[place : place + 2] = [parts[place] + parts[place + 1]]
-
-
-def random_numbers(seed: int) -> Iterator[int]:
-    """Generate the numbers of splitmix64, 64 bits each.
-
-    With `dropout`, number `i` for the seed of a batch is the seed of text `i`. A merge of this text
-    is dropped if the first 53 bits of the next number, as a fraction, are below the probability.
-
-    >>> list(itertools.islice(random_numbers(1234567), 2))
-    [6457827717110365317, 3203168211198807973]
-    """
-    bits = (1 << 64) - 1
-    while True:
-        seed = (seed + 0x9E3779B97F4A7C15) & bits
-        mixed = (seed ^ seed >> 30) * 0xBF58476D1CE4E5B9 & bits
-        mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & bits
-        yield mixed ^ mixed >> 31
-
-
-def seed_at(seed: int, first: int) -> int:
-    """Return the seed for a batch that begins with text `first` of a larger batch with `seed`.
-
-    With it, texts that are passed in several batches are encoded as in one batch.
-
-    >>> seed_at(7, 0)
-    7
-    """
-    # What splitmix64 adds to its state for each number.
-    return (seed + first * 0x9E3779B97F4A7C15) % (1 << 64)
-
-
 def decode(ids: Iterable[int], tokens: Sequence[bytes] | Mapping[int, bytes]) -> bytes:
     """Concatenate the bytes of the ids; the result need not be UTF-8."""
     return b"".join(tokens[i] for i in ids)
-
-
-def prune(
-    ids: Mapping[bytes, int],
-    pairs: Mapping[bytes, tuple[bytes, bytes]],
-    uses: Mapping[bytes, int],
-    size: int,
-) -> set[bytes]:
-    """Remove tokens until `size` are left, and return those that are kept.
-
-    `pairs` has the two parts of each token that merging makes, and `uses` the number of times that
-    each token occurs in a corpus. The least used token (of equals, the one with the greatest id)
-    that is neither a byte nor a part of another token is removed first; its use is added to that of
-    its parts.
-
-    >>> ids = {b"a": 0, b"b": 1, b"ab": 2, b"ba": 3}
-    >>> pairs = {b"ab": (b"a", b"b"), b"ba": (b"b", b"a")}
-    >>> sorted(prune(ids, pairs, {b"ab": 2, b"ba": 1}, 3))
-    [b'a', b'ab', b'b']
-    """
-    rest, occurrences = set(ids), dict(uses)
-    while len(rest) > size:
-        parts = {part for token in rest for part in pairs.get(token, ())}
-        free = [token for token in rest if len(token) > 1 and token not in parts]
-        least = min(free, key=lambda token: (occurrences.get(token, 0), -ids[token]))
-        rest.remove(least)
-        for part in pairs.get(least, ()):
-            occurrences[part] = occurrences.get(part, 0) + occurrences.get(least, 0)
-    return rest
-
-
-# ---------------------------------------------------------------------------- rows to train on
-
-
-def packed_rows(
-    groups: Iterable[Sequence[Sequence[Any]]], width: int, buffer: int, filler: Any = None
-) -> Iterator[list[Any]]:
-    """Pack documents into rows by best fit, as nanochat does; each row begins with a document.
-
-    Whenever fewer than `buffer` documents wait, the next group of documents is read. The longest
-    waiting document that fits the rest of the row is appended, of equals the first. If none fits,
-    the shortest is cropped to fill the row and its rest is dropped; with a `filler`, no document is
-    cropped, and the row is filled with the `filler`. Packing ends when no group is left to read.
-
-    >>> list(packed_rows([["aaa", "bb"], ["cccc", "d"], ["ee"]], 4, 2))
-    [['a', 'a', 'a', 'd'], ['c', 'c', 'c', 'c']]
-    >>> next(packed_rows([["aaa", "bb"], ["cc"]], 4, 2, filler="-"))
-    ['a', 'a', 'a', '-']
-    """
-    coming, waiting = iter(groups), list[Sequence[Any]]()
-    row: list[Any] = []
-    while True:
-        while len(waiting) < buffer:
-            group = next(coming, None)
-            if group is None:
-                return
-            waiting += group
-        room = width - len(row)
-        fitting = [document for document in waiting if len(document) <= room]
-        if fitting or filler is None:
-            pick = max(fitting, key=len) if fitting else min(waiting, key=len)
-            waiting.pop(next(i for i, document in enumerate(waiting) if document is pick))
-            row += pick[:room]
-        else:
-            row += [filler] * room
-        if len(row) == width:
-            yield row
-            row = []
-
-
-def stream_batches(
-    groups: Iterable[Sequence[Sequence[int]]], rows: int, length: int
-) -> Iterator[tuple[list[list[int]], list[list[int]]]]:
-    """Concatenate documents and cut them into batches, as nanochat did in 2025.
-
-    A batch takes one id more than it has inputs, so that the last input has a target too; the next
-    batch begins after that id.
-
-    >>> next(stream_batches([[[1, 2, 3]], [[4, 5]]], 2, 2))
-    ([[1, 2], [3, 4]], [[2, 3], [4, 5]])
-    """
-    ids = [id for group in groups for document in group for id in document]
-    size = rows * length + 1
-    for start in range(0, len(ids) - size + 1, size):
-        inputs, targets = ids[start : start + size - 1], ids[start + 1 : start + size]
-        starts = range(0, rows * length, length)
-        yield [inputs[i : i + length] for i in starts], [targets[i : i + length] for i in starts]

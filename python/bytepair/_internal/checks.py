@@ -73,6 +73,13 @@ def check_kind(name: str, value: Any, kind: type[T], hint: str = "") -> T:
     return value
 
 
+def check_mapping(name: str, value: Any, hint: str) -> Mapping[Any, Any]:
+    """A mapping."""
+    if not isinstance(value, Mapping):
+        raise refuse(name, value, "a mapping", hint)
+    return value
+
+
 def check_many(name: str, values: Any, items: str = "str") -> Iterable[Any]:
     """An iterable of texts or other values; a text or a mapping, whose keys it gives, is none.
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import html as markup
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Literal, NamedTuple
+from dataclasses import fields
+from typing import Any, Final, Literal, NamedTuple
 
 from bytepair import _core
 
@@ -83,6 +84,23 @@ def html_table(head: Sequence[str], rows: Sequence[Sequence[object]], most: int 
     cells = [[f"<td>{markup.escape(str(cell))}</td>" for cell in row] for row in rows]
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in [lines, *cells])
     return Markup(f"<table>{body}</table>")
+
+
+def _attributes(report: Any) -> list[tuple[str, str]]:
+    """The attributes of a report and their values, cut at the width of a page."""
+    values = {one.name: " ".join(repr(getattr(report, one.name)).split()) for one in fields(report)}
+    return [(k, v if len(v) <= 90 else f"{v[:87]}...") for k, v in values.items()]
+
+
+def brief(report: Any) -> str:
+    """One line for each attribute of a report."""
+    lines = (f"  {name}: {value}" for name, value in _attributes(report))
+    return "\n".join([type(report).__name__, *lines])
+
+
+def brief_html(report: Any) -> str:
+    """The same as a table for notebooks."""
+    return html_table([type(report).__name__, ""], _attributes(report))
 
 
 class Fragment(NamedTuple):

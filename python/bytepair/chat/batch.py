@@ -5,10 +5,10 @@ Python converts the messages to segments; the core encodes, truncates and packs 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from bytepair.chat.rendered import RenderedBatch, RenderStatistics, SkippedRows
 from bytepair.chat.renderer import TemplateOrName, nothing_to_learn, writer
 from bytepair.chat.rows import ChatOptions, Row, check_required, read_row
 from bytepair.chat.segments import Conversation, Encoded, Segments
-from bytepair.chat.sources import ConversationSource, read
+from bytepair.chat.sources import ConversationSource, PlacedRow, read
 from bytepair.chat.template import Template
 from bytepair.errors import (
     ArgumentError,
@@ -29,6 +29,8 @@ from bytepair.errors import (
     warn,
 )
 from bytepair.properties import roles
+
+T = TypeVar("T")
 
 
 class BatchLayout(NamedTuple):
@@ -137,26 +139,35 @@ class Gathered:
     unasked: int = 0
 
 
-def _gather(writer: Any, conversations: ConversationSource, options: ChatOptions) -> Gathered:
-    """Convert all conversations to segments; an error contains the place of the conversation."""
-    out = Gathered()
-    for place, row in read(conversations, options):
+def gathered(
+    rows: Iterable[PlacedRow], out: Gathered, options: ChatOptions, write: Callable[[Any], T]
+) -> Iterator[tuple[str, Any, T]]:
+    """Write rows to segments, and yield each with its place and what `write` returns.
+
+    An invalid row leaves nothing; the error contains its place, unless it is skipped.
+    """
+    for place, row in rows:
+        start = len(out.segments.items)
         try:
             if isinstance(row, ConversationError):
                 raise row
-            _add(out, writer, place, row, options)
+            written = write(row)
+            if options.errors == "skip":
+                out.segments.check_texts(start)
         except ConversationError as error:
+            out.segments.cut(start)
             if options.errors == "strict":  # what is wrong with an earlier one comes first
                 out.segments.check_texts(places=out.places)
             if options.errors != "skip":
-                raise or_skip(error.at(place)) from None
+                raise _or_skip(error.at(place)) from None
             out.skipped.add(place, error)
+        else:
+            yield place, row, written
     if options.errors == "strict":
         out.segments.check_texts(places=out.places)
-    return out
 
 
-def or_skip(error: ConversationError) -> ConversationError:
+def _or_skip(error: ConversationError) -> ConversationError:
     """The error of a row, which may be left out, unless all rows have another layout."""
     if error.option == "rows":
         return error
@@ -165,29 +176,27 @@ def or_skip(error: ConversationError) -> ConversationError:
     return error
 
 
-def _add(out: Gathered, writer: Any, place: str, given: Conversation, options: ChatOptions) -> None:
-    """Add a row; if it is invalid, nothing of it."""
-    row = read_row(given, writer, options)
-    if options.require:
-        check_required(row, options)
-    segments = out.segments
-    start = len(segments.items)
-    try:
-        writer.write(row, segments, options)
-        if options.errors == "skip":
-            segments.check_texts(start)
-    except ConversationError:
-        segments.cut(start)
-        raise
-    out.places.append(place)
-    if options.rows == "kto":
-        out.good.append(given["label"])  # type: ignore[call-overload]
-    if options.truncate == "turns":
-        out.rows.append(row)
-    if row.messages[-1]["role"] == "user":
-        out.unanswered += 1
-    if row.messages[0]["role"] != "user" and row.first_role() == "assistant":
-        out.unasked += 1
+def _gather(writer: Any, conversations: ConversationSource, options: ChatOptions) -> Gathered:
+    out = Gathered()
+
+    def write(given: Conversation) -> Row:
+        row = read_row(given, writer, options)
+        if options.require:
+            check_required(row, options)
+        writer.write(row, out.segments, options)
+        return row
+
+    for place, given, row in gathered(read(conversations, options), out, options, write):
+        out.places.append(place)
+        if options.rows == "kto":
+            out.good.append(given["label"])
+        if options.truncate == "turns":
+            out.rows.append(row)
+        if row.messages[-1]["role"] == "user":
+            out.unanswered += 1
+        if row.messages[0]["role"] != "user" and row.first_role() == "assistant":
+            out.unasked += 1
+    return out
 
 
 # ---------------------------------------------------------------------------- cutting
@@ -217,7 +226,7 @@ def _shortened(
             shorter = render_fitted(tokenizer, write, gathered.rows[number], options, max_tokens)
         except ConversationError as error:
             if options.errors != "skip":
-                raise or_skip(error.at(gathered.places[number])) from None
+                raise _or_skip(error.at(gathered.places[number])) from None
             gathered.skipped.add(gathered.places[number], error)
             fit[number] = False
             continue

@@ -39,21 +39,9 @@ from bytepair.chat.rows import (
     reasoning_of,
     text_of,
 )
-from bytepair.chat.sandbox import (
-    RenderProcess,
-    has_blocks,
-    render,
-    usage,
-)
+from bytepair.chat.sandbox import RenderProcess, has_blocks, render, usage
 from bytepair.chat.segments import BREAK, Items, Segments, Writer, structural, without_space
-from bytepair.chat.texts import (
-    Disguise,
-    MessageText,
-    Region,
-    Rendering,
-    unmarked,
-    without_indices,
-)
+from bytepair.chat.texts import Disguise, MessageText, Region, Rendering, unmarked, without_indices
 from bytepair.errors import BytepairWarning, ConversationError, SpecialTokenError, warn
 from bytepair.properties import roles
 from bytepair.properties.metadata import engine_tokens

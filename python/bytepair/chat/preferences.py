@@ -19,18 +19,14 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.checks import place_of, refuse
-from bytepair.chat.batch import or_skip, pad_id, padding
+from bytepair.chat.batch import Gathered, gathered, pad_id, padding
 from bytepair.chat.kinds import PAIRS
-from bytepair.chat.rendered import SkippedRows, saved
+from bytepair.chat.rendered import saved
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row
 from bytepair.chat.segments import Encoded, Segments, Writer
 from bytepair.chat.sources import ConversationSource, read
-from bytepair.errors import (
-    ArgumentError,
-    ConversationError,
-    SpecialTokenError,
-)
+from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -234,35 +230,28 @@ def _segments(
 
     Each of the three has the place of the pair.
     """
-    out, skipped, places = Segments(), SkippedRows(), list[str]()
-    for place, row in read(pairs, replace(options, rows=PAIRS)):
-        place, start = place.replace("conversation", "pair"), len(out.items)
-        try:
-            if isinstance(row, ConversationError):
-                raise row
-            count, *answers = _read(row, writer, options)
-            halves = [writer.halves(answer, count, options) for answer in answers]
-            out.items += halves[0][0][0]
-            out.trained += halves[0][0][1]
-            out.ends.append(len(out.items))
-            for (prompt, mask), (answer, answer_mask) in halves:
-                out.items += [*prompt, None, *answer]  # no token crosses the boundary
-                out.trained += mask + b"\0" + answer_mask
-                out.ends.append(len(out.items))
-            if options.errors == "skip":
-                out.check_texts(start)
-            places += [place] * 3  # one for each end
-        except ConversationError as error:
-            out.cut(start)
-            if options.errors == "strict":  # what is wrong with an earlier one comes first
-                out.check_texts(places=places)
-            if options.errors != "skip":
-                raise or_skip(error.at(place)) from None
-            skipped.add(place, error)
-    if options.errors == "strict":
-        out.check_texts(places=places)
-    skipped.warn(f"{len(out.ends) // 3 + skipped.count:,} pairs")
-    return out, places
+    out = Gathered()
+    segments = out.segments
+
+    def write(row: Any) -> None:
+        count, *answers = _read(row, writer, options)
+        halves = [writer.halves(answer, count, options) for answer in answers]
+        segments.items += halves[0][0][0]
+        segments.trained += halves[0][0][1]
+        segments.ends.append(len(segments.items))
+        for (prompt, mask), (answer, answer_mask) in halves:
+            segments.items += [*prompt, None, *answer]  # no token crosses the boundary
+            segments.trained += mask + b"\0" + answer_mask
+            segments.ends.append(len(segments.items))
+
+    rows = (
+        (place.replace("conversation", "pair"), row)
+        for place, row in read(pairs, replace(options, rows=PAIRS))
+    )
+    for place, _, _ in gathered(rows, out, options, write):
+        out.places += [place] * 3  # one for each end
+    out.skipped.warn(f"{len(segments.ends) // 3 + out.skipped.count:,} pairs")
+    return segments, out.places
 
 
 def _batch(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair._internal.checks import place_of
+from bytepair._internal.drawing import brief_html
 from bytepair.corpus.column import listed
 from bytepair.errors import ConversationError, SkippedWarning, warn
 from bytepair.files.outputs import write_whole
@@ -92,6 +93,8 @@ class RenderStatistics:
     rows: int
     fill: float
     first_skipped: tuple[str, ...] = ()
+
+    _repr_html_ = brief_html
 
     def __str__(self) -> str:
         """One line with the numbers that matter."""

@@ -8,6 +8,7 @@ a message apart, so this value takes its place.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from bytepair import _core
@@ -79,7 +80,8 @@ class TemplateWriter(Writer):
         """Append a conversation. An error contains the index of the message and the rule."""
         template, trained = self.template, None
         if row.messages[0]["role"] == "developer" and "developer" not in self.roles:
-            row = row.with_system()
+            first = {**row.messages[0], "role": "system"}  # OpenAI calls it the developer's
+            row = replace(row, messages=[first, *row.messages[1:]])
         messages: list[Numbered] = list(enumerate(row.messages))
         if template.merge_system is not None and row.messages[0]["role"] == "system":
             messages = self._merged(row.messages)
@@ -328,11 +330,13 @@ def nothing_to_learn(trained: int, length: int, max_tokens: int | None) -> tuple
             "the mask is all 1: the template trains on everything, including the user's text",
             'mark the trained parts in the template, or pass on_untrained="keep"',
         )
-    is_cut = max_tokens is not None and length >= max_tokens
-    limit = f"max_tokens={max_tokens} cut off what would be"
+    keep = 'pass on_untrained="keep" to keep it'
+    if max_tokens is not None and length >= max_tokens:
+        limit = f"max_tokens={max_tokens} cut off what would be trained on"
+        return f"the mask is all 0: {limit}", f"raise max_tokens, or {keep}"
     return (
-        f"the mask is all 0: {limit if is_cut else 'no message has text that is'} trained on",
-        'add a reply within the limit, or pass on_untrained="keep" to accept it',
+        "the mask is all 0: no message has text that is trained on",
+        f"add a reply, or render a prompt with render_for_completion, or {keep}",
     )
 
 
@@ -378,7 +382,7 @@ def named(tokenizer: _core.Tokenizer, name: str | None) -> Template | JinjaTempl
         raise ArgumentError(
             "the tokenizer has no chat template of its own",
             option="template",
-            hint="pass template=, one of bytepair.chat, such as chat.CHATML, or "
+            hint="pass template=, such as chat.CHATML (chatml in the shell), or "
             "chat.JinjaTemplate(source)",
         )
     name = name or roles.DEFAULT

@@ -139,11 +139,6 @@ class Row:
                 return role
         return None
 
-    def with_system(self) -> Row:
-        """The row with its first message as that of the system: OpenAI calls it the developer's."""
-        first = {**self.messages[0], "role": "system"}
-        return Row([first, *self.messages[1:]], self.fields, self.flags, self.is_plain)
-
     def trained(self, train_on: TrainOn, role: str) -> list[bool] | None:
         """For each message, whether it is trained on if it is from this role; None if all are."""
         if train_on == "all" and not self.flags:

@@ -120,7 +120,7 @@ def command() -> None:
 
 def main() -> None:
     """Run the command and exit with its exit code."""
-    warnings.showwarning = _one_line
+    warnings.showwarning = lambda message, *_, **__: tell("warning", *in_words(message))
     show_log()
     use_output(sys.stdout)
     use_output(sys.stderr)
@@ -174,8 +174,3 @@ def _debug() -> None:
     """Print the traceback of the current exception if `BYTEPAIR_DEBUG=1` is set."""
     if os.environ.get("BYTEPAIR_DEBUG") == "1":
         traceback.print_exc()
-
-
-def _one_line(message: Warning | str, *_: object, **_named: object) -> None:
-    """Replace `warnings.showwarning`: print the message without its source location."""
-    tell("warning", *in_words(message))

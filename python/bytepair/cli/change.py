@@ -153,7 +153,7 @@ def prune(
         pruned = bytepair.prune(tok, drop=bytepair.evaluate.unreachable(tok))
     elif counts is not None:
         pruned = bytepair.prune(
-            tok, bytepair.load_counts(counts, pattern=pattern), vocab_size=vocab_size
+            tok, bytepair.training.load_counts(counts, pattern=pattern), vocab_size=vocab_size
         )
     elif vocab_size is not None:
         pruned = bytepair.prune(tok, vocab_size)

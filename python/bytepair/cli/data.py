@@ -129,7 +129,7 @@ def mixture(
     "infer".
     """
     tok = bytepair.load(tokenizer, pattern=pattern)
-    result = bytepair.infer_mixture(
+    result = bytepair.training.infer_mixture(
         tok, paths.groups_of(source), merges=merges, rounds=rounds,
         reading=bytepair.Reading(**reading), threads=threads,
     )  # fmt: skip
@@ -188,7 +188,7 @@ sharding = option.together(
         "--format",
         type=click.Choice(get_args(ShardFormat)),
         default="bytepair",
-        help="The format of the shards.",
+        help="The format of the shards; nanochat reads text and needs none.",
     ),
     click.option(
         "--tokens-per-shard",
@@ -371,7 +371,8 @@ def plan(
     dataset = bytepair.plan.PRESETS[options["preset"]].dataset
     if corpus:
         words = ["bytepair", "shard", *corpus, "-t", tokenizer or "", "-o", "shards"]
-        click.echo(f"next: {shlex.join(words)} --split both")
+        both = ["--split", "both"] if len(bytepair.corpus.list_files(files)) > 1 else []
+        click.echo(f"next: {shlex.join([*words, *both])}")
     elif needed.shards <= needed.available:
         more = needed.shards + 1  # the last one is for validation
         click.echo(f"next: bytepair download {dataset} -n {more} -o {dataset}")

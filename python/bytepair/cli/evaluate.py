@@ -37,10 +37,17 @@ from bytepair.files.outputs import write_whole
     "none; may be repeated.  [default: gpt2, cl100k_base and o200k_base]",
 )
 @click.option(
-    "--train", multiple=True, help="Training text: files, folders or globs; may be repeated."
+    "--train",
+    multiple=True,
+    metavar="[NAME=]PATH",
+    help="Training text: files, folders or globs; may be repeated.",
 )
 @click.option(
-    "--val", multiple=True, help="Validation text: files, folders or globs; may be repeated."
+    "--val",
+    multiple=True,
+    metavar="[NAME=]PATH",
+    help="Validation text: files, folders or globs; may be repeated. Each NAME is a text of the "
+    "tables.",
 )
 @click.option(
     "--max-chars",
@@ -177,16 +184,16 @@ def evaluation_for(
     if not train and not val:
         option.refuse("there is neither --train nor --val to read", "max_chars", "column", "errors")
     names = _names(tokenizer, against)
-    kinds: dict[str, tuple[Sequence[str], Split]] = {
-        "train": (train, "train"), "validation": (val, "val")
-    }  # fmt: skip
+    kinds: tuple[tuple[str, Sequence[str], Split], ...] = (
+        ("train", train, "train"), ("validation", val, "val")
+    )  # fmt: skip
     evaluation = bytepair.evaluate.measure(
         bytepair.load(tokenizer, pattern=pattern),
         **names,
         texts={
-            kind: bytepair.evaluate.documents(_files_of(paths, split), **reading)
-            for kind, (paths, split) in kinds.items()
-            if paths
+            name: bytepair.evaluate.documents(_files_of(some, split), **reading)
+            for kind, sources, split in kinds
+            for name, some in paths.named_paths(sources, kind).items()
         },
         width=width,
     )
@@ -195,9 +202,9 @@ def evaluation_for(
     return evaluation
 
 
-def _files_of(paths: Sequence[str], split: Split) -> Files:
+def _files_of(names: Sequence[str], split: Split) -> Files:
     """The files of a split where the data set has it, else all that are named."""
-    files = files_matching(paths)
+    files = files_matching(names)
     splits = splits_of(files.files)
     has_split = any(splits) and split in {one or "train" for one in splits}
     files = of_split(files, split if has_split else "all")

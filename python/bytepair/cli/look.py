@@ -66,7 +66,7 @@ def inspect(
         "merges": f"{len(merged):,}",
         "rule": tok.merge_rule,
         **_rules(tok, names),
-        "unicode": bytepair.UNICODE_VERSION,
+        "unicode": bytepair.tokenizer.UNICODE_VERSION,
         "fingerprint": tok.fingerprint,
         "special": " ".join(f"{_named(n)}={i}" for n, i in tok.special_tokens.items()) or "none",
         "roles": " ".join(f"{role}={_named(n)}" for role, n in tok.roles.items()) or "none",
@@ -111,7 +111,7 @@ def _values(tok: bytepair.Tokenizer) -> dict[str, Any]:
     )  # fmt: skip
     return {name: getattr(tok, name) for name in names} | {
         "ignore_merges": bytepair.tokenizer.ignores_merges(tok),
-        "unicode_version": bytepair.UNICODE_VERSION,
+        "unicode_version": bytepair.tokenizer.UNICODE_VERSION,
         "normalizer": bytepair.tokenizer.text_rules(tok).normalizer,
         "uncovered": "drop" if bytepair.tokenizer.text_rules(tok).drops_uncovered else "error",
         "lossless": bytepair.tokenizer.is_lossless(tok),
@@ -121,11 +121,11 @@ def _values(tok: bytepair.Tokenizer) -> dict[str, Any]:
 
 def _named(special: str) -> str:
     """The name of a special token, with control characters escaped for the terminal."""
-    return bytepair.readable(special.encode())
+    return bytepair.tokenizer.readable(special.encode())
 
 
 def _shown(tokens: list[bytes]) -> str:
-    return " ".join(bytepair.readable(token).replace(" ", "·") for token in tokens)
+    return " ".join(bytepair.tokenizer.readable(token).replace(" ", "·") for token in tokens)
 
 
 @option.command("bytepair vocabularies")
@@ -135,7 +135,7 @@ def vocabularies() -> None:
     Then the folders that were searched: the cache of tiktoken, packages that bring rank files, and
     the cache of the Hugging Face Hub. The names are for -t and for bytepair.load.
     """
-    click.echo(str(bytepair.list_vocabularies()))
+    click.echo(str(bytepair.tokenizer.list_vocabularies()))
 
 
 @option.command(
@@ -244,10 +244,12 @@ def verify(
         option.refuse("COUNTS verifies a tokenizer, not shards", "samples")
         tok, own_counts = (
             bytepair.load(path, pattern=pattern, check=True),
-            bytepair.load_counts(counts),
+            bytepair.training.load_counts(counts),
         )
-        others = None if superword_counts is None else bytepair.load_counts(superword_counts)
-        verdict = bytepair.verify_merges(
+        others = (
+            None if superword_counts is None else bytepair.training.load_counts(superword_counts)
+        )
+        verdict = bytepair.training.verify_merges(
             tok, own_counts, ties=ties, min_count=min_count, superword_counts=others
         )
     elif Path(path, "manifest.json").exists():
@@ -372,7 +374,7 @@ def explore(
 
 def _usual() -> list[str]:
     """The tokenizers that are shown if none is named."""
-    local = bytepair.list_vocabularies().files
+    local = bytepair.tokenizer.list_vocabularies().files
     known = [name for name in bytepair.explore.PUBLISHED if name in local]
     return ["tokenizer", *known] if Path("tokenizer").exists() or not known else known
 

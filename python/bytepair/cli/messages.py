@@ -113,11 +113,6 @@ def show_log() -> None:
     log.propagate = False
 
 
-def hide_log() -> None:
-    """Do not write what is read, and show no progress bar."""
-    logging.getLogger("bytepair").setLevel(logging.WARNING)
-
-
 #: Arguments of Python whose option has a different name.
 RENAMED: Final = {
     "max_words": "superword_max_words",

@@ -6,6 +6,7 @@ Each shared option is defined once, with its name, type and help.
 from __future__ import annotations
 
 import inspect
+import logging
 import os
 import re
 import sys
@@ -18,14 +19,8 @@ from typing import Any, Final, TypeVar, cast, get_args
 import click
 
 import bytepair
-from bytepair.cli.messages import BadValue, Misuse, hide_log
-from bytepair.cli.paths import (
-    COUNTS_FILE,
-    FOLDER,
-    check_outputs,
-    files_of,
-    replacing,
-)
+from bytepair.cli.messages import BadValue, Misuse
+from bytepair.cli.paths import COUNTS_FILE, FOLDER, check_outputs, files_of, replacing
 from bytepair.corpus.column import Errors
 from bytepair.corpus.files import Split
 
@@ -222,7 +217,7 @@ split = click.option(
 
 def _be_quiet(_: click.Context, __: click.Parameter, is_quiet: bool) -> None:
     if is_quiet:
-        hide_log()
+        logging.getLogger("bytepair").setLevel(logging.WARNING)
 
 
 quiet = click.option(

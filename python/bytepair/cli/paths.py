@@ -72,23 +72,35 @@ def weighted(
 
 def groups_of(sources: Sequence[str]) -> dict[str, Any]:
     """The groups named by sources: each is a list of files, or counts."""
+    if not sources:
+        raise Misuse("name the sources, as NAME=PATH")
+    return {name: _source(named) for name, named in named_paths(sources).items()}
+
+
+def named_paths(sources: Sequence[str], unnamed: str | None = None) -> dict[str, list[str]]:
+    """The paths of each group; those without a name are of one group, or each file is of its own.
+
+    Example:
+        >>> named_paths(["code=src", "code=lib", "books"], "other")
+        {'code': ['src', 'lib'], 'other': ['books']}
+    """
     paths: dict[str, list[str]] = {}
     for source in sources:
         name, is_named, path = source.partition("=")
-        if is_named:
+        if is_named and not Path(source).exists():
             paths.setdefault(name, []).append(path)
-            continue
-        for file in bytepair.corpus.list_files(source):
-            paths.setdefault(re.split(r"[/\\]", file)[-1].partition(".")[0], []).append(file)
-    if not paths:
-        raise Misuse("name the sources, as NAME=PATH")
-    return {name: _source(named) for name, named in paths.items()}
+        elif unnamed is not None:
+            paths.setdefault(unnamed, []).append(source)
+        else:
+            for file in bytepair.corpus.list_files(source):
+                paths.setdefault(re.split(r"[/\\]", file)[-1].partition(".")[0], []).append(file)
+    return paths
 
 
 def _source(paths: list[str]) -> Any:
     """The counts if the path is a file of counts, else the files."""
     if len(paths) == 1 and bytepair.Counts.is_counts_file(paths[0]):
-        return bytepair.load_counts(paths[0])
+        return bytepair.training.load_counts(paths[0])
     return files(paths)
 
 

@@ -12,12 +12,14 @@ import click
 
 import bytepair
 from bytepair import chat
+from bytepair.chat import sources
 from bytepair.chat.kinds import PAIRS, RowKind
 from bytepair.chat.rows import ChatOptions, TrainOn
 from bytepair.chat.segments import Truncate
 from bytepair.chat.template import FIELDS
 from bytepair.cli import option
 from bytepair.cli.paths import OUTPUT_FILE
+from bytepair.errors import ConversationError
 from bytepair.files.outputs import write_whole
 
 _ANSWERS: Final = ("chosen", "rejected")
@@ -118,6 +120,11 @@ TEMPLATES: Final = {
 )
 @click.option("--pad", help="The special token that pads rows.  [default: the template's]")
 @option.threads
+@click.option(
+    "--count",
+    is_flag=True,
+    help="Write only the number of ids of each conversation as a prompt, up to its last answer.",
+)
 @click.option("--statistics", type=OUTPUT_FILE, help="Write the numbers of the last line as JSON.")
 @click.option("--show", is_flag=True, help="Draw the tokens: green is trained on, red is not.")
 def render(
@@ -130,6 +137,7 @@ def render(
     strip: bool | None,
     statistics: Path | None,
     show: bool,
+    count: bool,
     **options: Any,
 ) -> None:
     """Render conversations to ids and a mask of what is trained on.
@@ -138,7 +146,7 @@ def render(
     conversation, or each row if they are padded or packed, is written as a line of JSON, or as a
     row of a parquet file. The last line, on standard error, says what was read and left out.
     """
-    option.one_of("out", "show")
+    option.one_of("out", "show", "count")
     option.one_of("pad_to", "pack_to")
     tok = bytepair.load(tokenizer, pattern=pattern)
     own_or_named = _template(tok, template, checks, strip)
@@ -151,6 +159,10 @@ def render(
             name: value for name, value in options.items() if name not in (*no_pairs, "rows")
         }
     how = option.taken(ChatOptions, options)
+    if count:
+        option.refuse("prompts have no rows and no mask", "pad_to", "pack_to", "statistics")
+        _count(tok, source, own_or_named, how)
+        return
     if out is not None:
         from bytepair.chat.rendered import check_can_save
 
@@ -169,6 +181,17 @@ def render(
         return
     for line in map(_drawing(tok) if show else _json, _rows(batch)):
         sys.stdout.write(f"{line}\n")
+
+
+def _count(tok: bytepair.Tokenizer, source: str, template: Any, how: ChatOptions) -> None:
+    """Write the number of ids of the prompt of each conversation."""
+    for place, row in sources.read(source, how):
+        try:
+            if isinstance(row, ConversationError):
+                raise row
+            click.echo(len(tok.render_for_completion(row, template=template, options=how)))
+        except ConversationError as error:
+            raise error.at(place) from None
 
 
 def _template(
@@ -194,12 +217,14 @@ def _rows(batch: Any) -> Iterator[dict[str, Any]]:
     """The arrays of each conversation, row or pair by name."""
     from bytepair.chat.preferences import COLUMNS
 
-    for one in batch:
+    good = getattr(batch, "good", None)
+    for number, one in enumerate(batch):
         if isinstance(one, chat.Preference):
             yield {name: getattr(one, name).tolist() for name in COLUMNS}
         else:
             ids, mask = one
-            yield {"input_ids": ids.tolist(), "loss_mask": mask.tolist()}
+            label = {} if good is None else {"label": bool(good[number])}
+            yield {"input_ids": ids.tolist(), "loss_mask": mask.tolist(), **label}
 
 
 def _json(row: dict[str, Any]) -> str:

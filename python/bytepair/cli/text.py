@@ -21,7 +21,6 @@ from bytepair.corpus.kinds import LFS, is_plain_text, kind_of
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.source import ResolvedSource, Texts, resolve_files
 from bytepair.errors import CorpusError
-from bytepair.reference import seed_at
 
 PIECE_BYTES: Final = 1 << 20
 
@@ -132,9 +131,11 @@ def _encoder(
         return lambda texts: tok.encode_batch(texts, **how)
     done = 0
 
+    from bytepair.shards.order import GOLDEN  # which loads numpy
+
     def encode_batch(texts: Sequence[str]) -> Iterator[list[int]]:
         nonlocal done
-        batch_seed = seed_at(seed, done)
+        batch_seed = (seed + done * GOLDEN) % (1 << 64)  # as if all were one batch
         done += len(texts)
         ids, offsets = tok.encode_batch_to_numpy(texts, dropout=dropout, seed=batch_seed, **how)
         return (ids[begin:end].tolist() for begin, end in pairwise(offsets.tolist()))

@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -159,7 +160,7 @@ PARITY: Final = ("development", "ratios", "window", "alpha", "global_merges")
 SUPERWORDS: Final = ("start", "pattern", "max_words", "never", "counts")
 
 
-def parity_of(options: dict[str, Any]) -> list[bytepair.Parity]:
+def parity_of(options: dict[str, Any]) -> list[bytepair.training.Parity]:
     """Remove the parity options from those of a command; what they say, if they are given."""
     values = {name: options.pop(name) for name in PARITY}
     if not options.pop("parity"):
@@ -172,10 +173,10 @@ def parity_of(options: dict[str, Any]) -> list[bytepair.Parity]:
         values["ratios"] = {name: float(ratio) for name, ratio in ratios.items()}
     development = values["development"]
     values["development"] = paths.groups_of(development) if development else None
-    return [bytepair.Parity(**values)]
+    return [bytepair.training.Parity(**values)]
 
 
-def superwords_of(options: dict[str, Any]) -> list[bytepair.Superwords]:
+def superwords_of(options: dict[str, Any]) -> list[bytepair.training.Superwords]:
     """Remove the superword options from those of a command; what they say, if they are given."""
     values = {name: options.pop(f"superword_{name}") for name in SUPERWORDS}
     if not options.pop("superwords"):
@@ -185,9 +186,9 @@ def superwords_of(options: dict[str, Any]) -> list[bytepair.Superwords]:
         return []
     option.refuse("superwords read the text twice; weight sources with --mixture", "weight")
     if values["counts"] is not None:
-        values["counts"] = bytepair.load_counts(values["counts"])
+        values["counts"] = bytepair.training.load_counts(values["counts"])
     values["max_words"] = values["max_words"] or None
-    return [bytepair.Superwords(**values)]
+    return [bytepair.training.Superwords(**values)]
 
 
 @option.command(
@@ -250,8 +251,10 @@ def train(
         check_output(out / "tokenizer.bytepair", overwrite=overwrite)
     recipe: list[Any] = [*parity_of(options), *superwords_of(options)]
     if mixture is not None:
-        recipe.append(bytepair.Mixture(paths.numbers_of(mixture, "--mixture")))
-    has_groups = mixture is not None or any(isinstance(one, bytepair.Parity) for one in recipe)
+        recipe.append(bytepair.training.Mixture(paths.numbers_of(mixture, "--mixture")))
+    has_groups = mixture is not None or any(
+        isinstance(one, bytepair.training.Parity) for one in recipe
+    )
     training: dict[str, Any] = {
         "special_tokens": () if no_special_tokens else special_tokens or "nanochat",
         "options": option.taken(bytepair.TrainOptions, options),
@@ -291,8 +294,11 @@ def _words(tok: bytepair.Tokenizer) -> str:
     """A sentence split into tokens; the longest words learned, if it is split into letters."""
     if 2 * tok.count(SENTENCE) <= len(SENTENCE):
         return f"a sentence in tokens: {tok.show(SENTENCE, color=option.colored())}"
-    learned = {left + right for left, right in tok.merges()}
-    words = {token.decode(errors="replace").strip() for token in learned}
+    learned = sorted(left + right for left, right in tok.merges())
+    # What begins a longer token, or no word in a script with spaces, may be a part of a word.
+    whole = [one for one, longer in pairwise([*learned, b""]) if not longer.startswith(one)]
+    begun = [token for token in whole if token.startswith(b" ")] or whole
+    words = {token.decode(errors="replace").strip() for token in begun}
     shown = (word for word in words if word.isidentifier() and can_write(word, sys.stdout))
     longest = sorted(shown, key=lambda word: (-len(word), word))
     return f"longest words learned: {' '.join(longest[:WORDS_SHOWN]) or 'none'}"
@@ -300,7 +306,11 @@ def _words(tok: bytepair.Tokenizer) -> str:
 
 def _untrained(special_tokens: Any, options: bytepair.TrainOptions) -> bytepair.Tokenizer:
     """A tokenizer without merges that has the special tokens of the one to train."""
-    names = bytepair.NANOCHAT_SPECIAL_TOKENS if special_tokens == "nanochat" else special_tokens
+    names = (
+        bytepair.training.NANOCHAT_SPECIAL_TOKENS
+        if special_tokens == "nanochat"
+        else special_tokens
+    )
     size = 256 + len(names) + options.reserved
     options = bytepair.TrainOptions(reserved=options.reserved)
     return bytepair.train([], size, special_tokens=names, options=options, progress=False)
@@ -311,7 +321,7 @@ def _source(names: tuple[str, ...], weight: tuple[str, ...], **how: Any) -> Any:
 
     def counts_of(name: str) -> bytepair.Counts:
         if bytepair.Counts.is_counts_file(name):
-            return bytepair.load_counts(name)
+            return bytepair.training.load_counts(name)
         pattern = how["pattern"] or "nanochat"
         return bytepair.count(paths.files((name,)), **{**how, "pattern": pattern})
 

@@ -113,7 +113,9 @@ def check_text(kind: pa.DataType) -> None:
     inner = kind.value_type if types.is_dictionary(kind) else kind
     texts = (types.is_string, types.is_large_string, types.is_string_view)
     if not types.is_null(kind) and not any(is_text(inner) for is_text in texts):
-        raise ArgumentError(f"the column has type {kind}, not text")
+        hint = "if these are conversations, use bytepair render or render_batch"
+        hint = hint if types.is_nested(kind) else ""
+        raise ArgumentError(f"the column has type {kind}, not text", hint=hint)
 
 
 def offsets(texts: pa.Array) -> NDArray[Any]:
@@ -125,8 +127,8 @@ def offsets(texts: pa.Array) -> NDArray[Any]:
     if not len(texts):
         return np.zeros(1, np.int32)
     width = np.int64 if pa.types.is_large_string(texts.type) else np.int32
-    bounds = np.frombuffer(texts.buffers()[1], width)
-    return bounds[texts.offset : texts.offset + len(texts) + 1]
+    end = texts.offset + len(texts) + 1  # the size of a damaged buffer may be no multiple
+    return np.frombuffer(texts.buffers()[1], width, end)[texts.offset :]
 
 
 def data(texts: pa.Array) -> NDArray[np.uint8]:
@@ -164,18 +166,28 @@ def open_ipc(source: Any) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(reader.schema, batches)
 
 
-def write_parquet(source: Any, column: str, name: str, into: IO[bytes]) -> None:
-    """Copy a column of an Arrow file or stream to parquet, with a row group for each batch."""
+def write_parquet(source: Any, field: str, name: str, into: IO[bytes]) -> None:
+    """Copy a column of an Arrow file or stream to parquet, with a row group for each batch.
+
+    As in other parquet files, a binary column is one of text.
+    """
     from bytepair._internal.extras import pyarrow as pa
     from bytepair._internal.extras import pyarrow_parquet as pq
 
-    reader = open_ipc(source)
-    check_column(column, reader.schema, name)
-    schema = pa.schema([(column, pa.large_string())])
-    with pq.ParquetWriter(into, schema, use_dictionary=False, compression="none") as writer:
-        for batch in reader:
-            texts = plain(batch.column(column)).cast(pa.large_string())
-            writer.write_batch(pa.record_batch([texts], schema=schema))
+    text_of = {pa.binary(): pa.string(), pa.large_binary(): pa.large_string()}
+    schema = pa.schema([(field, pa.large_string())])
+    try:
+        reader = open_ipc(source)
+        fields = [one.with_type(text_of.get(one.type, one.type)) for one in reader.schema]
+        check_column(field, pa.schema(fields), name)
+        with pq.ParquetWriter(into, schema, use_dictionary=False, compression="none") as writer:
+            for batch in reader:
+                values = batch.column(field)
+                if values.type in text_of:
+                    values = values.view(text_of[values.type])
+                writer.write_batch(record_batch(column(values, name), field))
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise CorpusError(f"{name} is not valid Arrow: {error}") from error
 
 
 def failures() -> tuple[type[Exception], ...]:

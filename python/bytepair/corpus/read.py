@@ -33,14 +33,7 @@ from bytepair.corpus.column import (
 from bytepair.corpus.documents import DocumentSelection, ahead, read
 from bytepair.corpus.files import LOG, Files, Input
 from bytepair.corpus.kinds import kind_of
-from bytepair.corpus.source import (
-    Reading,
-    ResolvedSource,
-    Source,
-    Texts,
-    announce_column,
-    resolve,
-)
+from bytepair.corpus.source import Reading, ResolvedSource, Source, Texts, announce_column, resolve
 from bytepair.errors import CorpusError
 
 BATCH_CHARS: Final = 1 << 22

@@ -185,14 +185,14 @@ def place(
     """
     variables = os.environ if environment is None else environment
     for name, lowest, highest, number in _ARRAYS:
-        if not variables.get(name, "").isdigit():
+        if not re.fullmatch("[0-9]+", variables.get(name, "")):
             continue
-        first = int(variables.get(lowest or "", "1" if highest else "0"))
-        rank = int(variables[name]) - first if rank is None else rank
-        if world_size is None and highest is not None and highest in variables:
-            world_size = int(variables[highest]) - first + 1
-        if world_size is None and number is not None and number in variables:
-            world_size = int(variables[number])
+        first = _number(variables, lowest, "1" if highest else "0")
+        rank = _number(variables, name) - first if rank is None else rank
+        if world_size is None and highest in variables:
+            world_size = _number(variables, highest) - first + 1
+        if world_size is None and number in variables:
+            world_size = _number(variables, number)
         break
     if rank is None or world_size is None:
         raise ShardError("the rank and the number of ranks are unknown", hint="pass both")
@@ -201,6 +201,13 @@ def place(
             f"rank {rank} is not below world_size {world_size}, or is negative", option="rank"
         )
     return rank, world_size
+
+
+def _number(variables: Mapping[str, str], name: str | None, default: str = "") -> int:
+    text = variables.get(name or "", default)
+    if not re.fullmatch("[0-9]{1,18}", text):
+        raise ShardError(f"the environment has {name}={text!r}, which is no number")
+    return int(text)
 
 
 @dataclass(frozen=True)

@@ -222,7 +222,7 @@ def with_sentencepiece_ids(tokenizer: Tokenizer) -> Tokenizer:
     new |= {name: id for id, name in enumerate(others, FIRST_BYTE_ID + len(ids))}
     notes = {roles.NOTES["bos"]: first[1], roles.NOTES["eos"]: first[2]}
     model = renumbered(tokenizer, ids, new, tokenizer.notes | notes)
-    return Tokenizer(model)._with_repeats(_core.repeats(tokenizer))
+    return Tokenizer(model).replace(repeats=_core.repeats(tokenizer))
 
 
 def _first(tokenizer: _core.Tokenizer) -> tuple[str, str, str]:

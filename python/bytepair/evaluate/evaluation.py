@@ -18,18 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core, sample
-from bytepair._internal.checks import check_kind, check_many
-from bytepair._internal.drawing import html_table
+from bytepair._internal.checks import check_kind, check_many, check_mapping
+from bytepair._internal.drawing import brief, brief_html, html_table
 from bytepair.corpus.read import Sample
 from bytepair.errors import NotFetchedError, VocabularyError
-from bytepair.evaluate.texts import (
-    USUAL_RIVALS,
-    Compression,
-    compress,
-    rivals_of,
-    samples,
-)
-from bytepair.evaluate.vocabulary import Use, VocabularyReport, brief, inspect, use
+from bytepair.evaluate.texts import USUAL_RIVALS, Compression, compress, rivals_of, samples
+from bytepair.evaluate.vocabulary import Use, VocabularyReport, inspect, use
 from bytepair.files.outputs import write_whole
 from bytepair.tokenizer import Tokenizer
 
@@ -65,6 +59,7 @@ class Evaluation:
     sweep: Sweep | None
 
     __repr__ = brief
+    _repr_html_ = brief_html
 
     @property
     def name(self) -> str:
@@ -115,7 +110,7 @@ def measure(
     """
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "pass the others as against=")
     own = {}
-    for key, value in (texts or {}).items():
+    for key, value in check_mapping("texts", texts or {}, "pass {name: documents}").items():
         own[key] = list(check_many(f"texts[{key!r}]", value))
     tokenizers, missing = rivals_of(tokenizer, name, against)
     languages = {who: by_language(one) for who, one in tokenizers.items()}
@@ -223,6 +218,7 @@ def by_language(tokenizer: Tokenizer) -> list[Language]:
         >>> len(languages), languages[0].name, languages[0].parity
         (60, 'English', 1.0)
     """
+    check_kind("tokenizer", tokenizer, _core.Tokenizer)
     texts = declarations()
     tokens = dict(zip(texts, _core.count_batch(tokenizer, texts.values()).tolist(), strict=True))
     languages = [
@@ -315,7 +311,7 @@ def compression_curve(tokenizer: Tokenizer) -> NDArray[np.uint64]:
         >>> compression_curve(bytepair.train(["hello hello"], 269)).tolist()
         [11, 9, 7, 5, 3]
     """
-    size = tokenizer.notes.get("text_bytes")
+    size = check_kind("tokenizer", tokenizer, _core.Tokenizer).notes.get("text_bytes")
     counts = _core.merge_counts(tokenizer)
     if size is None or len(counts) != len(tokenizer.merges()):
         return np.empty(0, np.uint64)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from bytepair import _core
-from bytepair._internal.checks import check_kind, check_many, refuse
+from bytepair._internal.checks import check_kind, check_many, check_mapping, refuse
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.read import Sample
@@ -130,8 +130,10 @@ def compress(
         >>> compress({"ours": tok}, {"greeting": "hello hello"})[0].ratio("ours")
         3.6666666666666665
     """
+    for one in check_mapping("tokenizers", tokenizers, "pass {name: tokenizer}").values():
+        check_kind("tokenizers", one, _core.Tokenizer)
     results = []
-    for name, text in texts.items():
+    for name, text in check_mapping("texts", texts, "pass {name: text}").items():
         documents = [text] if isinstance(text, str) else list(check_many(f"texts[{name!r}]", text))
         size = sum(len(document.encode()) for document in documents)
         tokens = {
@@ -167,7 +169,7 @@ def parallel(
     """
     lines = {
         key: _lines(documents(source, column=column, max_chars=None, errors=errors))
-        for key, source in texts.items()
+        for key, source in check_mapping("texts", texts, "pass {language: source}").items()
     }
     if not lines:
         raise CorpusError("there is no parallel text")

@@ -12,7 +12,7 @@ import math
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.checks import check_kind, check_many, refuse
+from bytepair._internal.drawing import brief, brief_html
 from bytepair.errors import ArgumentError
 from bytepair.files.outputs import write_whole
 from bytepair.formats.nanochat import tensor_file
@@ -34,15 +35,6 @@ RENYI_ORDER: Final = 2.5
 NUMBERS: Final = (
     "7", "42", "365", "2024", "31415", "1000000", "1,000,000", "3.14159", "12:45", "0x1F",
 )  # fmt: skip
-
-
-def brief(report: Any) -> str:
-    """One line for each attribute of a report, cut at the width of a page."""
-    lines = [type(report).__name__]
-    for attribute in fields(report):
-        shown = " ".join(repr(getattr(report, attribute.name)).split())
-        lines.append(f"  {attribute.name}: {shown if len(shown) <= 90 else shown[:87] + '...'}")
-    return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -75,6 +67,7 @@ class VocabularyReport:
     digits: dict[int, int]
 
     __repr__ = brief
+    _repr_html_ = brief_html
 
     @property
     def extra(self) -> int:
@@ -255,6 +248,7 @@ class Use:
     counts: NDArray[np.int64]
 
     __repr__ = brief
+    _repr_html_ = brief_html
 
 
 def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:
@@ -267,6 +261,7 @@ def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:
         >>> usage.tokens, usage.single_bytes  # hello, space, hello, space, h
         (5, 0.6)
     """
+    check_kind("tokenizer", tokenizer, _core.Tokenizer)
     texts = list(check_many("texts", texts))
     ids, _ = tokenizer.encode_batch_to_numpy(texts)
     counts = np.bincount(ids, minlength=tokenizer.vocab_size)

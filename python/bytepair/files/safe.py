@@ -37,7 +37,7 @@ def read_file(path: Path, most: int = -1) -> bytes:
 def parse_json(data: bytes, place: str) -> Any:
     """Parse JSON strictly: UTF-8, no duplicate names in an object, limited nesting depth."""
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_number)
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=no_number)
     except RecursionError:
         raise FormatError(place, "the JSON is nested too deeply") from None
     except UnicodeDecodeError as error:
@@ -54,7 +54,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _number(name: str) -> Any:
+def no_number(name: str) -> Any:
+    """Refuse what Python reads as a number and JSON does not have, such as `NaN`."""
     raise ValueError(f"{name} is not a JSON number")
 
 

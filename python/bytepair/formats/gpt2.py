@@ -13,14 +13,7 @@ from typing import Any
 from bytepair import _core
 from bytepair._core import to_bytes, to_characters
 from bytepair.errors import FormatError, UnsupportedError
-from bytepair.files.safe import (
-    MAX_VOCAB_SIZE,
-    id_of,
-    parse_json,
-    read_file,
-    to_json,
-    typed,
-)
+from bytepair.files.safe import MAX_VOCAB_SIZE, id_of, parse_json, read_file, to_json, typed
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.tokens import EMPTY, empty_token, listed_merges
 

@@ -121,7 +121,11 @@ def _special(
     ids: dict[bytes, int], scores: dict[bytes, float], options: LoadOptions
 ) -> dict[str, int]:
     """Check the special tokens passed by the caller; without any, there must be no candidates."""
-    options.check_special(ids)
+    for name, id in (options.special_tokens or {}).items():
+        if ids.get(name.encode()) != id:
+            raise FormatError(
+                f"id {id}", f"it is not {name!r}, as in special_tokens", option="special_tokens"
+            )
     unmade = [token for token, score in scores.items() if score <= NO_MERGE_SCORE]
     unmade = [token for token in unmade if len(token) > 1]
     if options.special_tokens is None and unmade:

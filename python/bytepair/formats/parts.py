@@ -128,11 +128,3 @@ class LoadOptions:
                 hint=f"pass pattern=, one of {', '.join(_core.PATTERNS)}, or a regular expression",
             )
         return self.pattern
-
-    def check_special(self, ids: Mapping[bytes, int]) -> None:
-        """Check the special tokens passed by the caller against the ids in the file."""
-        for name, id in (self.special_tokens or {}).items():
-            if ids.get(name.encode()) != id:
-                raise FormatError(
-                    f"id {id}", f"it is not {name!r}, as in special_tokens", option="special_tokens"
-                )

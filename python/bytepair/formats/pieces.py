@@ -119,8 +119,9 @@ def merges_of(pieces: Iterable[ScoredPiece], place: str) -> list[tuple[str, str]
     ]
     pairs.sort(key=lambda pair: (-scores["".join(pair)], -len(pair[0]), -len(pair[1])))
     texts = list(dict.fromkeys(map("".join, pairs)))
+    alone = _alone(pairs, scores)
     for text, following in pairwise(sorted(texts, key=scores.__getitem__)):
-        if scores[text] == scores[following] and not _are_runs(text, following, scores, pairs):
+        if scores[text] == scores[following] and not _run(text) == _run(following) in alone:
             raise UnsupportedError(
                 place,
                 f"{text!r} and {following!r} have the same score {scores[text]}, so that the "
@@ -130,17 +131,21 @@ def merges_of(pieces: Iterable[ScoredPiece], place: str) -> list[tuple[str, str]
     return pairs
 
 
-def _are_runs(one: str, other: str, scores: dict[str, float], pairs: list[tuple[str, str]]) -> bool:
-    """Whether two pieces are runs of a character that merge among themselves, with one score."""
-    character = one[0]
+def _alone(pairs: list[tuple[str, str]], scores: dict[str, float]) -> set[str]:
+    """The characters whose runs merge among themselves, with one score."""
+    by_run: dict[str, set[float]] = {}
+    others = set[str]()
+    for pair in pairs:
+        if run := _run(text := "".join(pair)):
+            by_run.setdefault(run, set()).add(scores[text])
+        else:
+            others.update(map(_run, pair))
+    return {run for run, found in by_run.items() if len(found) == 1} - others
 
-    def is_run(text: str) -> bool:
-        return len(text) > 1 and text == character * len(text)
 
-    if not (is_run(one) and is_run(other)):
-        return False
-    alone = all(is_run(a + b) for a, b in pairs if is_run(a) or is_run(b))
-    return alone and all(scores[a + b] == scores[one] for a, b in pairs if is_run(a + b))
+def _run(text: str) -> str:
+    """The character of which a text of several is a run, or an empty text."""
+    return text[0] if len(text) > 1 and text == text[0] * len(text) else ""
 
 
 # ---------------------------------------------------------------------------- characters

@@ -312,7 +312,7 @@ def list_vocabularies() -> Vocabularies:
 
     Example:
         >>> import bytepair
-        >>> vocabularies = bytepair.list_vocabularies()
+        >>> vocabularies = bytepair.tokenizer.list_vocabularies()
         >>> all(path.exists() for path in vocabularies.files.values())
         True
     """

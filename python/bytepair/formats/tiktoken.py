@@ -20,16 +20,6 @@ from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.entries import CONFIG
 from bytepair.properties.tokens import EMPTY, empty_token
 
-#: The pattern of Kimi K2 and K3, from `tokenization_kimi.py`: that of GPT-4o, but for Han.
-KIMI: Final = (
-    r"[\p{Han}]+"
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*"
-    r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+"
-    r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-
 
 def is_rank_file(data: bytes) -> bool:
     """Whether the first line is that of a rank file."""
@@ -44,7 +34,7 @@ def read(path: Path, options: LoadOptions) -> Parts:
     is_kimi = (
         options.pattern is None and config.is_file() and b"tokenization_kimi" in read_file(config)
     )
-    pattern = KIMI if is_kimi else options.named_pattern("a rank file")
+    pattern = _core.PATTERNS["kimi"] if is_kimi else options.named_pattern("a rank file")
     if special is None:
         special = listed(config) if config.is_file() else {}
     return Parts(tokens, pattern, dict(special), notes=notes)

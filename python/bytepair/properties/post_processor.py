@@ -23,6 +23,8 @@ Surroundings: TypeAlias = tuple[list[str], list[str]]
 
 #: The place of the text among ids.
 _TEXT: Final = -1
+#: How many ids a post-processor whose tokens are told may put around a text.
+_MOST_IDS: Final = 256
 
 #: The sides of a text: the role of the token there, its note, and the flag that adds it.
 _SIDES: Final = (("bos", "bos_token", "add_bos_token"), ("eos", "eos_token", "add_eos_token"))
@@ -72,6 +74,8 @@ def _applied(ids: list[int], processor: Any) -> list[int]:
     for piece in processor["single"]:
         name = piece.get("SpecialToken", {}).get("id")
         result += ids if name is None else processor["special_tokens"][name]["ids"]
+        if len(result) > _MOST_IDS:  # each step may double them
+            raise ValueError("it adds too many tokens")
     return result
 
 

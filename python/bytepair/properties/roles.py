@@ -16,13 +16,7 @@ from typing import Final, Literal, TypeAlias
 from bytepair import _core
 from bytepair._internal.checks import refuse
 from bytepair.errors import ArgumentError, SpecialTokenError
-from bytepair.properties.entries import (
-    JSON_NOTES,
-    TEMPLATE_NOTE,
-    TOKENS,
-    Metadata,
-    templates_of,
-)
+from bytepair.properties.entries import JSON_NOTES, TEMPLATE_NOTE, TOKENS, Metadata, templates_of
 
 #: The roles, and the note of each. An empty note means that no token has the role.
 NOTES: Final = {entry.role: entry.note for entry in TOKENS if entry.role}

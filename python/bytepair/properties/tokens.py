@@ -73,12 +73,14 @@ def all_pairs(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
         >>> all_pairs({b"a": 0, b"b": 1, b"ab": 2, b"abb": 3, b"bb": 4})
         [(b'a', b'b'), (b'a', b'bb'), (b'ab', b'b'), (b'b', b'b')]
     """
+    lengths = {len(token) for token in tokens}
     return [
         (token[:cut], token[cut:])
         for token in sorted(tokens, key=tokens.__getitem__)
         for cut in range(1, len(token))
-        if token[:cut] in tokens and token[cut:] in tokens
-    ]
+        if cut in lengths and len(token) - cut in lengths  # without a copy of the token
+        and token[:cut] in tokens and token[cut:] in tokens
+    ]  # fmt: skip
 
 
 def is_rule_of_ranks(

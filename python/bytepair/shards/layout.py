@@ -292,12 +292,21 @@ def _mapped(path: Path, dtype: np.dtype[Any], offset: int, count: int) -> NDArra
     """Map part of a file as an array; an empty one cannot be mapped."""
     if not count:
         return np.empty(0, dtype)
+    check_size(path, offset + count * dtype.itemsize)
     try:
-        if path.stat().st_size >= offset + count * dtype.itemsize:
-            return np.memmap(path, dtype, "r", offset, (count,)).view(np.ndarray)
+        return np.memmap(path, dtype, "r", offset, (count,)).view(np.ndarray)
     except (OSError, ValueError) as error:
         raise ShardError(f"{path} cannot be read: {error}") from error
-    raise ShardError(f"{path} is truncated")
+
+
+def check_size(path: Path, size: int) -> None:
+    """Check that a file has so many bytes, before memory is used for what they hold."""
+    try:
+        is_whole = path.stat().st_size >= size
+    except OSError as error:
+        raise ShardError(f"{path} cannot be read: {error}") from error
+    if not is_whole:
+        raise ShardError(f"{path} is truncated")
 
 
 class DiskFile:

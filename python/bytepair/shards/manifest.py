@@ -32,7 +32,7 @@ from bytepair.corpus.files import INPUTS
 from bytepair.errors import InUseError, ShardError
 from bytepair.files import outputs
 from bytepair.files.outputs import check_output_folder, write_whole
-from bytepair.files.safe import check_regular, is_plain
+from bytepair.files.safe import check_regular, is_plain, no_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,13 +81,9 @@ def read_json(path: Path, folder: Path, parse: Callable[[Any], T]) -> T:
     """Read a regular file of JSON; `parse` checks its content and raises a `ValueError`."""
     check_regular(path)
     try:
-        return parse(json.loads(path.read_bytes(), parse_constant=_not_a_number))
+        return parse(json.loads(path.read_bytes(), parse_constant=no_number))
     except (ValueError, RecursionError) as error:
         raise damaged(path, error, folder) from error
-
-
-def _not_a_number(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def are_counts(*values: object) -> bool:
@@ -178,8 +174,11 @@ def parse_shard(values: Any) -> Shard:
             "documents": documents, "parts": [_, *_] as parts, "text_bytes": text_bytes,
             "following": following, "skipped": [*skipped],
         } if are_counts(number, tokens, documents, text_bytes):  # fmt: skip
+            files = list(map(parse_part, parts))
+            if 2 * tokens + 4 * documents > sum(part.bytes for part in files):
+                raise ValueError("its files are too small for its tokens and documents")
             return Shard(
-                number, split, tokens, documents, list(map(parse_part, parts)), text_bytes,
+                number, split, tokens, documents, files, text_bytes,
                 _parse_address(following), list(map(parse_skip, skipped)),
             )  # fmt: skip
         case {"parts": []}:
@@ -312,12 +311,12 @@ def _parse_manifest(values: Any) -> Manifest:
 
 
 def check_order(shards: list[Shard], inputs: int) -> None:
-    """Check that shards are in order, and that each but the last names the next document.
+    """Check that shards and their files are in order, and all but the last name the next document.
 
     Raises:
         ValueError: if not, or if a document is in none of so many inputs.
     """
-    before = (0, -1)
+    before, ends = (0, -1), dict[str, int]()
     for number, shard in enumerate(shards):
         after = shard.following
         is_last = after is None and number == len(shards) - 1
@@ -325,6 +324,10 @@ def check_order(shards: list[Shard], inputs: int) -> None:
         if shard.number != number or not (is_last or is_next):
             raise ValueError(f"shard {shard.number} is followed by the document {after}")
         before = after or before
+        for part in shard.parts:
+            if part.offset < ends.get(part.file, 0):
+                raise ValueError(f"shard {number} has a part of {part.file} that another has")
+            ends[part.file] = part.offset + part.bytes
 
 
 def save_mark(folder: Path, shard: Shard) -> None:

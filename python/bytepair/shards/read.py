@@ -12,6 +12,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import FileFormatError, ShardError
 from bytepair.properties.entries import NATIVE
 from bytepair.properties.tokens import all_tokens
-from bytepair.shards.layout import layout
+from bytepair.shards.layout import check_size, layout
 from bytepair.shards.manifest import Manifest, Shard, ShardSplit
 from bytepair.shards.order import BUFFER_DOCUMENTS, Order, Packing, State, check_numbers, delivered
 from bytepair.shards.state import wrong_shards
@@ -184,6 +185,8 @@ class Dataset:
 
     def order(self, length: int, seed: int | None, packing: Packing, buffer: int) -> Order:
         """The order of the rows of all epochs, as in `batches`."""
+        for part in chain.from_iterable(shard.parts for shard in self.shards):
+            check_size(self._folder / part.file, part.offset + part.bytes)
         return Order(self.shards, self.mapped, length + 1, seed, packing, buffer)
 
 

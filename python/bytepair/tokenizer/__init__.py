@@ -10,7 +10,10 @@
 and what makes tokenizers of tokenizers: `loading`, `vocabulary` (ids), `pruning`, `cover`.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from bytepair._core import (
+    UNICODE_VERSION,
     added_tokens,
     count_batch,
     ignores_merges,
@@ -19,26 +22,29 @@ from bytepair._core import (
     text_rules,
     truncate_text,
 )
+from bytepair._internal.extras import lazy as _lazy
 from bytepair.properties.tokens import uncovered
 from bytepair.tokenizer.loading import load, pretokenize
 from bytepair.tokenizer.results import IdArrays, IdsWithOffsets, Session, register
 from bytepair.tokenizer.tokenizer import Tokenizer
 
+if _TYPE_CHECKING:
+    from bytepair._internal.drawing import readable
+    from bytepair.formats.registry import list_vocabularies
+    from bytepair.tokenizer.vocabulary import parts_in
+
+_lazy(
+    __name__,
+    {
+        "bytepair._internal.drawing": ("readable",),
+        "bytepair.formats.registry": ("list_vocabularies",),
+        "vocabulary": ("parts_in",),
+    },
+)
 register()
 
 __all__ = [
-    "IdArrays",
-    "IdsWithOffsets",
-    "Session",
-    "Tokenizer",
-    "added_tokens",
-    "count_batch",
-    "ignores_merges",
-    "is_lossless",
-    "load",
-    "pretokenize",
-    "split_engine",
-    "text_rules",
-    "truncate_text",
-    "uncovered",
-]
+    "UNICODE_VERSION", "IdArrays", "IdsWithOffsets", "Session", "Tokenizer", "added_tokens",
+    "count_batch", "ignores_merges", "is_lossless", "list_vocabularies", "load", "parts_in",
+    "pretokenize", "readable", "split_engine", "text_rules", "truncate_text", "uncovered",
+]  # fmt: skip

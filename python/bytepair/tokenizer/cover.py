@@ -97,8 +97,8 @@ def cover(
         whether these are all.
 
     Raises:
-        PatternError: if the split pattern is not a published one or a variation of it, or
-            normalizes texts: then a continuation may change any id.
+        PatternError: if the split pattern is not a published one (but kimi) or a variation of it,
+            or normalizes texts: then a continuation may change any id.
         SpecialTokenError: as in `encode`.
 
     The first call for a tokenizer sorts its tokens; the sorted tokens of the last four
@@ -115,8 +115,8 @@ def cover(
     limit = check_whole("limit", limit, least=1)
     if not _is_known(tokenizer):
         raise PatternError(
-            "covers are exact only with a published split pattern (bytepair.PATTERNS or a "
-            f"variation) without normalization; this pattern is {tokenizer.pattern!r}"
+            "covers are exact only with a published split pattern (bytepair.PATTERNS but "
+            f"kimi, or a variation) without normalization; this pattern is {tokenizer.pattern!r}"
         )
     before, text = _after_special(tokenizer, text, special)
     session = _core.Session(tokenizer)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bytepair import _core
-from bytepair._internal.checks import check_whole, refuse
+from bytepair._internal.checks import refuse
 from bytepair.errors import (
     FileFormatError,
     FormatError,
@@ -39,7 +39,6 @@ def load(
     revision: str | None = None,
     check: bool = False,
     memory_map: bool = True,
-    repeats: int | None = None,
     uncovered: Literal["error", "drop"] | None = None,
 ) -> Tokenizer:
     """Load a tokenizer from a file, a folder, another library's object or a published name.
@@ -60,7 +59,7 @@ def load(
         format: the format of the file, if it cannot be detected: `bytepair`, or a name in the table
             of `docs/formats`.
         pattern: the split pattern, for formats that do not contain one: a name in
-            `bytepair.PATTERNS`, "kimi" for the files of Kimi, or a regular expression.
+            `bytepair.PATTERNS`, or a regular expression.
         special_tokens: the special tokens and their ids, for formats that do not contain them; or
             the path of a `tokenizer_config.json`, or of another JSON file with names and ids.
         allow_pickle: whether to read nanochat's `tokenizer.pkl`; no code in it is executed.
@@ -70,16 +69,13 @@ def load(
             Accidental damage is always detected; this detects a manipulated file, with which
             encoding would be wrong. It takes up to some tenths of a second.
         memory_map: for the native format, whether to map the file instead of reading it.
-        repeats: the maximum size in bytes of the cache of repeated text, which stores text that was
-            encoded more than twice and its ids, to speed up prompts with a common prefix; 0
-            disables it. None means 32 MiB.
         uncovered: what happens to text that no token covers, such as the byte 0x0B for Falcon:
             "error", or "drop" to leave it out before merging, as Hugging Face's tokenizers does.
             It is part of the tokenizer: saved and compared. None means as in the file, which is
             "error" for files of other libraries.
 
     Raises:
-        ValueError: if `repeats` is negative, or `uncovered` has another value.
+        ValueError: if `uncovered` has another value.
         NotFoundError: if the file does not exist.
         FileFormatError: if the file is damaged or of an unknown format; the message contains the
             place.
@@ -101,13 +97,8 @@ def load(
         raise NotFoundError("the path is empty", hint="pass a file, a folder or a name")
     if source is None or isinstance(source, bytes | list | tuple | dict):
         raise refuse("source", source, "a path, a name or a tokenizer of another library")
-    repeats = None if repeats is None else check_whole("repeats", repeats)
     if uncovered not in (None, "error", "drop"):
         raise refuse("uncovered", uncovered, '"error" or "drop"')
-    if pattern == "kimi":
-        from bytepair.formats.tiktoken import KIMI
-
-        pattern = KIMI
     regex = None if pattern is None else _core.pattern(pattern)
     if isinstance(special_tokens, str | os.PathLike):
         from bytepair.formats.tiktoken import listed
@@ -126,7 +117,7 @@ def load(
     _check_options(tok, regex, special_tokens or {}, str(source))
     if uncovered and _core.text_rules(tok).drops_uncovered != (uncovered == "drop"):
         tok = Tokenizer(_core.with_uncovered_dropped(tok, uncovered == "drop"))
-    return tok if repeats is None else Tokenizer(_core.with_repeats(tok, repeats))
+    return tok
 
 
 def _check_options(

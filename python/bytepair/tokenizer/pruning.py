@@ -152,6 +152,8 @@ def prune(
         >>> small.tokenizer.encode("hello world")
         [264, 263]
     """
+    import numpy as np
+
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     if _core.text_rules(tokenizer).has_symbols:
         raise VocabularyError(
@@ -172,18 +174,11 @@ def prune(
         notes,
         {new[id]: tokenizer.token_bytes(id) for id in twins},
     )
-    ids = _map(tokenizer.vocab_size, old)
+    ids = np.full(tokenizer.vocab_size, -1, np.int32)
+    ids[old] = np.arange(len(old))
     if (ids >= 0).all():  # nothing goes; a new model would lack the counts of the merges
         return Pruned(tokenizer, ids)
-    return Pruned(type(tokenizer)(model)._with_repeats(_core.repeats(tokenizer)), ids)
-
-
-def _map(size: int, old: list[int]) -> NDArray[np.int32]:
-    import numpy as np
-
-    ids = np.full(size, -1, np.int32)
-    ids[old] = np.arange(len(old))
-    return ids
+    return Pruned(type(tokenizer)(model).replace(repeats=_core.repeats(tokenizer)), ids)
 
 
 def _tokens_to_keep(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bytepair import _core
-from bytepair._internal.checks import integers
+from bytepair._internal.checks import check_whole, integers
 from bytepair._internal.hints import NotHere, missing, unknown_keyword
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.properties import roles as roles_of
@@ -161,6 +161,7 @@ class Tokenizer(_core.Tokenizer):
         roles: Mapping[str, str | None] | None = None,
         chat_template: str | Mapping[str, str | None] | None = None,
         notes: Mapping[str, str] | None = None,
+        repeats: int | None = None,
     ) -> Self:
         """A copy with other properties; what is not passed stays.
 
@@ -177,16 +178,19 @@ class Tokenizer(_core.Tokenizer):
             chat_template: the Jinja template, such as the text of `chat_template.jinja`, or several
                 by name; "" or None removes one. It is stored unchanged.
             notes: keys and values about the origin, such as `name`, `date` or `license`.
+            repeats: the maximum size in bytes of the cache of repeated text, which stores text that
+                was encoded more than twice and its ids, to speed up prompts with a common prefix; 0
+                disables it. At first it is 32 MiB; it is not saved.
 
         Returns:
-            The copy. It is equal to this tokenizer if only roles, templates or notes differ.
+            The copy. It is equal to this tokenizer unless special tokens or the size differ.
 
         Raises:
             SpecialTokenError: if a name is empty, taken, or equal to an ordinary token, or a role
                 is given to what is no special token.
             VocabularyError: if the tokenizer is smaller than `vocab_size`, or was not created by
                 training.
-            ArgumentError: if a role does not exist, or names have no order.
+            ArgumentError: if a role does not exist, names have no order, or `repeats` is negative.
 
         Example:
             >>> import bytepair
@@ -200,7 +204,10 @@ class Tokenizer(_core.Tokenizer):
         """
         from bytepair.tokenizer.vocabulary import replaced
 
-        return replaced(self, special_tokens, vocab_size, roles, chat_template, notes)
+        new = replaced(self, special_tokens, vocab_size, roles, chat_template, notes)
+        if repeats is None or check_whole("repeats", repeats) == _core.repeats(new):
+            return new
+        return type(self)(_core.with_repeats(new, repeats))
 
     @property
     def roles(self) -> dict[str, str]:
@@ -705,10 +712,6 @@ class Tokenizer(_core.Tokenizer):
 
         return writing.export(self, Path(path), format, lossy=lossy, overwrite=overwrite)
 
-    def _with_repeats(self, limit: int) -> Self:
-        """This tokenizer with another size limit for the cache of repeated text."""
-        return self if limit == _core.repeats(self) else type(self)(_core.with_repeats(self, limit))
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as native bytes, with tables, so that unpickling is fast."""
         return _unpickled, (type(self), self.to_bytes(), _core.repeats(self))
@@ -735,4 +738,4 @@ def _names(normalizer: str | Sequence[str] | None) -> list[str]:
 
 def _unpickled(kind: type[Tokenizer], data: bytes, repeats: int) -> Tokenizer:
     """The tokenizer of native bytes."""
-    return kind.from_bytes(data)._with_repeats(repeats)
+    return kind(_core.with_repeats(kind.from_bytes(data), repeats))

@@ -202,7 +202,7 @@ def renumbered(
 
 @dataclass(frozen=True, eq=False)
 class TokenParts:
-    """The old ids that make up each token of a new vocabulary (see `bytepair.parts_in`).
+    """The old ids that make up each token of a new vocabulary (see `bytepair.tokenizer.parts_in`).
 
     Attributes:
         offsets: int64, one more than new ids: the start of the parts of each new id in `ids`.
@@ -240,7 +240,7 @@ def parts_in(new: _core.Tokenizer, old: _core.Tokenizer) -> TokenParts:
         >>> import bytepair
         >>> old = bytepair.train(["hello hello"], 259, special_tokens=["<|bos|>"])
         >>> new = bytepair.extend(old, ["hello hello"], 3)
-        >>> parts = bytepair.parts_in(new, old)
+        >>> parts = bytepair.tokenizer.parts_in(new, old)
         >>> a, b = parts.offsets[new.token_id("hello"):][:2]
         >>> [old.token_bytes(id) for id in parts.ids[a:b].tolist()]
         [b'hel', b'l', b'o']

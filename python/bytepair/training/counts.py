@@ -29,8 +29,8 @@ DENOMINATOR_LIMIT: Final = 10**18
 class Counts:
     """The distinct pretokens of a corpus, in order of first occurrence, and how often each occurs.
 
-    Created by `bytepair.count` and `bytepair.load_counts`. Counts with the same pattern can be
-    added and weighted (`times`) to mix corpora.
+    Created by `bytepair.count` and `bytepair.training.load_counts`. Counts with the same pattern
+    can be added and weighted (`times`) to mix corpora.
 
     Example:
         >>> import bytepair
@@ -262,7 +262,7 @@ def load_counts(
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     file = pathlib.Path(folder) / "counts.parquet"
         ...     counts.save(file)
-        ...     bytepair.load_counts(file) == counts
+        ...     bytepair.training.load_counts(file) == counts
         True
     """
     file = Path(path)

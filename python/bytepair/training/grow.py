@@ -70,9 +70,9 @@ def resume(
         >>> import bytepair
         >>> counts = bytepair.count(["hello hello help"])
         >>> small = bytepair.train(counts, 267)
-        >>> bytepair.resume(small, counts, 269) == bytepair.train(counts, 269)
+        >>> bytepair.training.resume(small, counts, 269) == bytepair.train(counts, 269)
         True
-        >>> bytepair.resume(small, ["hello hello help"], 269).vocab_size
+        >>> bytepair.training.resume(small, ["hello hello help"], 269).vocab_size
         269
     """
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
@@ -165,7 +165,7 @@ def extend(
 def _grown(tokenizer: Tokenizer, learn: Callable[..., _core.Model], bar: Bar) -> Tokenizer:
     """The tokenizer with more merges and unchanged roles."""
     model = learn(on_progress=lambda done, total: bar.update("merge", done, total, "merges"))
-    grown = Tokenizer(model)._with_repeats(_core.repeats(tokenizer))
+    grown = Tokenizer(model).replace(repeats=_core.repeats(tokenizer))
     learnt = grown.vocab_size - tokenizer.vocab_size
     bar.update("merge", learnt, learnt, "merges")
     return with_roles_of(grown, tokenizer)
@@ -233,9 +233,9 @@ def verify_merges(
         >>> import bytepair
         >>> counts = bytepair.count(["hello hello help"])
         >>> tok = bytepair.train(counts, 269)
-        >>> print(bytepair.verify_merges(tok, counts))
+        >>> print(bytepair.training.verify_merges(tok, counts))
         all 4 merges verified
-        >>> print(bytepair.verify_merges(tok, counts, ties="bytes-max"))
+        >>> print(bytepair.training.verify_merges(tok, counts, ties="bytes-max"))
         merge 0 is (b'e', b'l') with count 3, but (b'h', b'e') with count 3 comes first
     """
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")

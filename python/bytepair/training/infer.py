@@ -121,8 +121,9 @@ def infer_mixture(
         >>> import bytepair
         >>> files = [path for path in bytepair.sample.paths() if path.stem in ("de", "en")]
         >>> texts = {path.stem: path for path in files}
-        >>> tok = bytepair.train(texts, 500, recipe=bytepair.Mixture({"en": 0.8, "de": 0.2}))
-        >>> round(bytepair.infer_mixture(tok, texts).shares["en"], 1)
+        >>> recipe = bytepair.training.Mixture({"en": 0.8, "de": 0.2})
+        >>> tok = bytepair.train(texts, 500, recipe=recipe)
+        >>> round(bytepair.training.infer_mixture(tok, texts).shares["en"], 1)
         0.8
     """
     check_whole("merges", merges, least=1)

@@ -45,7 +45,7 @@ class Mixture:
     Example:
         >>> import bytepair
         >>> groups = {"en": ["the cat and the hat"], "de": ["die Katze und der Hut"]}
-        >>> recipe = bytepair.Mixture({"en": 0.8, "de": 0.2})
+        >>> recipe = bytepair.training.Mixture({"en": 0.8, "de": 0.2})
         >>> bytepair.train(groups, 270, recipe=recipe).vocab_size
         270
     """
@@ -82,7 +82,7 @@ class Parity:
     Example:
         >>> import bytepair
         >>> texts = {"en": ["the cat and the hat"], "de": ["die Katze und der Hut"]}
-        >>> parity = bytepair.Parity(development={"en": ["a cat"], "de": ["eine Katze"]})
+        >>> parity = bytepair.training.Parity(development={"en": ["a cat"], "de": ["eine Katze"]})
         >>> tok = bytepair.train(texts, 270, recipe=parity)
         >>> tok.vocab_size
         270
@@ -203,7 +203,7 @@ class Superwords:
     Example:
         >>> import bytepair
         >>> texts = ["so it is", "so it was", "so it goes"]
-        >>> tok = bytepair.train(texts, 269, recipe=bytepair.Superwords(start=268))
+        >>> tok = bytepair.train(texts, 269, recipe=bytepair.training.Superwords(start=268))
         >>> tok.token_bytes(258), tok.token_bytes(259), tok.encode("so it")
         (b' it', b'so it', [259])
     """
@@ -258,7 +258,7 @@ class Superwords:
 
         Example:
             >>> import bytepair
-            >>> regex = bytepair.Superwords().regex(bytepair.PATTERNS["gpt4o"])
+            >>> regex = bytepair.training.Superwords().regex(bytepair.PATTERNS["gpt4o"])
             >>> bytepair.pretokenize("It was 1984, and (so on)...\n  Yes", regex)
             ['It was ', '198', '4', ', and (so on', ')...\n', ' ', ' Yes']
         """

@@ -12,13 +12,7 @@ from bytepair._internal.checks import check_kind
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.files import Files
 from bytepair.corpus.source import Reading, Source, Texts, resolve
-from bytepair.errors import (
-    BytepairWarning,
-    CorpusError,
-    CountsError,
-    ExhaustedWarning,
-    warn,
-)
+from bytepair.errors import BytepairWarning, CorpusError, CountsError, ExhaustedWarning, warn
 from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.vocabulary import padding
 from bytepair.training.counting import CountOptions

@@ -131,7 +131,7 @@ class Encoding:
     def tokens(self) -> list[str]:
         """The tokens as they are written in the vocabulary."""
         call, ids = self._call, self._ids
-        if ids is None or not call.engine.plain or not self._plain_names():
+        if ids is None or not call.engine.plain or self._padded or self._frame.added:
             return self.original.tokens
         name = call.owner.id_to_token
         return [name(id) or "" for id in ids]
@@ -178,10 +178,6 @@ class Encoding:
     def __len__(self) -> int:
         """The number of tokens."""
         return len(self.original) if self._ids is None else len(self._ids)
-
-    def _plain_names(self) -> bool:
-        """Whether all tokens come from texts, so their names are those of the vocabulary."""
-        return not self._padded and not self._frame.added
 
     def _row(
         self, of_added: Callable[[Added], list[int]], of_text: Callable[[Place], int], pad: int

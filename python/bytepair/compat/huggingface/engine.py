@@ -156,18 +156,22 @@ def engine_of(original: tokenizers.Tokenizer, equal: Tokenizer | None = None) ->
     special = {id: token.content for id, token in added.items() if token.special}
     others = [token.content for token in added.values() if not token.special]
     names = list(special.values())
-    merged = any(_is_merged(original, name, id) for id, name in special.items())
+    # Whether the model encodes the name of a special token to its id; bytepair never does.
+    pieces = {id: original.model.tokenize(name) for id, name in special.items()}
+    merged = any([piece.id for piece in some] == [id] for id, some in pieces.items())
+    trims = [] if rules.trim_offsets is None else [rules.trim_offsets]
     return Engine(
         tokenizer,
         frames,
         frozenset(special),
         None if merged or _overlap(others, names) else (others or "text"),
-        by_bytes and all(_decodes(token.content) for token in added.values()),
+        # The name of an added token is decoded to itself, not to the bytes that it encodes.
+        by_bytes and all(to_bytes(t.content) in {None, t.content.encode()} for t in added.values()),
         by_bytes
         and not rules.normalizer
         and not uncovered(tokenizer)
         and not strips(tokenizer)
-        and _trims(state_of(original, "post_processor")) == _trims_of_rules(tokenizer),
+        and _trims(state_of(original, "post_processor")) == trims,
     )
 
 
@@ -205,22 +209,6 @@ def _trims(post_processor: bytes | None) -> list[bool]:
     state = {} if post_processor is None else json.loads(post_processor)
     steps = state.get("processors", [state])
     return [step["add_prefix_space"] for step in steps if step.get("trim_offsets")]
-
-
-def _trims_of_rules(tokenizer: Tokenizer) -> list[bool]:
-    """The same as the tokenizer does it, which may have another post-processor."""
-    keeps_first = _core.text_rules(tokenizer).trim_offsets
-    return [] if keeps_first is None else [keeps_first]
-
-
-def _decodes(name: str) -> bool:
-    """Whether the name of an added token is decoded to itself, not to the bytes that it encodes."""
-    return to_bytes(name) in {None, name.encode()}
-
-
-def _is_merged(original: tokenizers.Tokenizer, name: str, id: int) -> bool:
-    """Whether the model encodes the name of a special token to its id; bytepair never does."""
-    return [token.id for token in original.model.tokenize(name)] == [id]
 
 
 def _overlap(some: list[str], others: list[str]) -> bool:

@@ -24,21 +24,10 @@ from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, read_file, typed
 from bytepair.formats.gguf import llamacpp
 from bytepair.formats.gguf import metadata as gguf_metadata
 from bytepair.formats.gguf import pieces as gguf_pieces
-from bytepair.formats.gpt2 import (
-    check_merges,
-    merge_lines,
-    read_pair,
-    read_vocabulary,
-)
+from bytepair.formats.gpt2 import check_merges, merge_lines, read_pair, read_vocabulary
 from bytepair.formats.parts import GGUF_MAGIC, LoadOptions, Parts
-from bytepair.formats.pieces import (
-    BYTE,
-    CONTROL,
-    NORMAL,
-    UNKNOWN,
-    UNUSED,
-    USER_DEFINED,
-)
+from bytepair.formats.pieces import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
+from bytepair.properties.roles import giving
 from bytepair.properties.tokens import form, is_rule_of_ranks, ordinary
 
 VERSIONS: Final = (2, 3)
@@ -253,7 +242,7 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
 
 def hints(tokenizer: _core.Tokenizer) -> list[str]:
     """How a file loses less."""
-    return gguf_metadata.hints(tokenizer)
+    return [] if "eos_token" in gguf_metadata.role_ids(tokenizer) else [giving("eos")]
 
 
 def _added(tokenizer: _core.Tokenizer) -> dict[int, tuple[str, int]]:

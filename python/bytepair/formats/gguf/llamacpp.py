@@ -265,7 +265,7 @@ _ADD_BOS: Final = (
 _ADD_SEP: Final = "jina-v1-en jina-v2-code roberta-bpe"
 
 #: The names with which llama.cpp removes spaces before punctuation when it decodes.
-_CLEAN_UP: Final = (
+CLEAN_UP: Final = (
     "default minicpm5 llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 "
     "jina-v5-nano falcon mpt starcoder gpt-2 phi-2 jina-es jina-de gigachat jina-v2-es jina-v2-de "
     "a.x-4.0 mellum modern-bert jina-v1-en jina-v2-code roberta-bpe refact stablelm2 olmo dbrx "
@@ -284,11 +284,6 @@ def usual_flags(model: Any, name: Any) -> list[str]:
     if model == "llama" or name in _ADD_BOS.split():
         return ["add_bos_token"]
     return ["add_sep_token"] if name in _ADD_SEP.split() else []
-
-
-def cleans_up(name: str) -> bool:
-    """Whether llama.cpp removes spaces before punctuation when it decodes with this rule."""
-    return name in _CLEAN_UP.split()
 
 
 def rule(name: str) -> tuple[str | tuple[str, ...], bool] | None:

@@ -97,15 +97,15 @@ def _merged_names(scored: Iterable[ScoredPiece]) -> list[str]:
     """The names of special tokens, bytes and unused ids that two symbols of a text may make."""
     scored = list(scored)
     texts = {piece.text for piece in scored}
-    return [
-        piece.text
-        for piece in scored
-        if piece.kind not in {NORMAL, USER_DEFINED}
-        and any(
-            all(part in texts or len(part) == 1 for part in (piece.text[:at], piece.text[at:]))
-            for at in range(1, len(piece.text))
-        )
-    ]
+    lengths = {1, *map(len, texts)}
+
+    def is_merged(text: str) -> bool:
+        cuts = (at for at in range(1, len(text)) if {at, len(text) - at} <= lengths)
+        parts = ((text[:at], text[at:]) for at in cuts)
+        return any(all(part in texts or len(part) == 1 for part in pair) for pair in parts)
+
+    users = {NORMAL, USER_DEFINED}
+    return [piece.text for piece in scored if piece.kind not in users and is_merged(piece.text)]
 
 
 # ---------------------------------------------------------------------------- writing

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use crate::corpus::blocks::{BlockReader, Bounds, CorpusFile, FileBlock, FileKind, FilePlace};
 use crate::corpus::jsonl::{self, Flaw, Surrogates};
 use crate::corpus::stand_in::{pointer, stand_in};
-use crate::error::{DIVIDE, Error, Grouped, OTHER_COLUMN, REPAIR, Reason, Result, WayOut};
+use crate::error::{DIVIDE, Error, Grouped, OTHER_COLUMN, RENDER, REPAIR, Reason, Result, WayOut};
 use crate::memory;
 use crate::text::{count_chars, first_chars, from_utf8};
 
@@ -381,6 +381,7 @@ impl From<Flaw> for LineError {
                 let ways_out = match other {
                     Flaw::LoneSurrogate(_) => REPAIR,
                     Flaw::SecondObject { .. } => ONE_A_LINE,
+                    Flaw::NotText("a list") => RENDER,
                     _ => &[],
                 };
                 Self::Invalid(Reason::new(other.to_string(), ways_out))

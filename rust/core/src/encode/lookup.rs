@@ -397,9 +397,8 @@ impl Batch {
     /// Compute the keys of the pretokens, and prefetch their entries in the hot table.
     #[inline(never)]
     fn locate(&mut self, hot: &HotTable, text: &[u8], start: usize, ends: &[usize]) {
-        let (keys, indices) = (&mut self.keys[..ends.len()], &mut self.hot[..ends.len()]);
-        key_batch::write(text, start, ends, keys);
-        hot.locate(keys, indices);
+        key_batch::write(text, start, ends, self.keys.as_chunks_mut().0);
+        hot.locate(&self.keys[..ends.len()], &mut self.hot);
     }
 
     /// Read the entries of the first `all` pretokens and collect the misses; returns their number.

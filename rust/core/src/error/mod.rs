@@ -14,7 +14,7 @@ pub(crate) use reason::IGNORE_DROPOUT;
 pub(crate) use reason::SMALLER_PAGES;
 pub use reason::{CallOption, OptionValue, Reason, WayOut};
 pub(crate) use reason::{
-    DIVIDE, FETCH_AGAIN, FETCH_AGAIN_OR_SKIP, FETCH_FILE, FETCH_LFS, OTHER_COLUMN, REPAIR,
+    DIVIDE, FETCH_AGAIN, FETCH_AGAIN_OR_SKIP, FETCH_FILE, FETCH_LFS, OTHER_COLUMN, RENDER, REPAIR,
 };
 
 /// The result of every fallible function of this crate.

@@ -189,6 +189,9 @@ pub(crate) const REPAIR: &[WayOut] = &[
     WayOut::of("pass", REPLACE, "to read U+FFFD instead"),
     WayOut::of("pass", SKIP, "to leave the document out"),
 ];
+/// The way out of lists in place of texts, which may be conversations.
+pub(crate) const RENDER: &[WayOut] =
+    &[WayOut::plain("if these are conversations, use bytepair render or render_batch")];
 /// The ways out of a text file whose compressed bytes are damaged.
 pub(crate) const FETCH_AGAIN: &[WayOut] = &[WayOut::plain("download or compress it again")];
 /// The ways out of a file of lines whose compressed bytes are damaged.

@@ -6,19 +6,29 @@
 use crate::hash::key::Key;
 use crate::machine::simd::SimdLevel;
 
+/// How many keys are made together: a register of AVX-512 holds this many lengths.
+pub(crate) const RUN_KEYS: usize = 8;
+
 /// Write the key of each pretoken, as [`Key::of`] makes it. The first pretoken begins at `start`,
-/// each ends at the next of the `ends`, and `keys` has the same length.
+/// and each ends at the next of the `ends`. `keys` has room for all; the rest of the last run is
+/// unspecified, since whole runs are written faster than parts.
 #[inline]
-pub(crate) fn write(text: &[u8], start: usize, ends: &[usize], keys: &mut [Key]) {
+pub(crate) fn write(text: &[u8], start: usize, ends: &[usize], keys: &mut [[Key; RUN_KEYS]]) {
     write_on(SimdLevel::current(), text, start, ends, keys);
 }
 
 #[inline]
-fn write_on(level: SimdLevel, text: &[u8], start: usize, ends: &[usize], keys: &mut [Key]) {
+fn write_on(
+    level: SimdLevel,
+    text: &[u8],
+    start: usize,
+    ends: &[usize],
+    keys: &mut [[Key; RUN_KEYS]],
+) {
     match level {
         #[cfg(target_arch = "x86_64")]
         SimdLevel::Avx512(level, _) => avx512::write(text, start, ends, keys, level),
-        _ => write_each(text, start, ends, keys),
+        _ => write_each(text, start, ends, keys.as_flattened_mut()),
     }
 }
 
@@ -39,40 +49,46 @@ fn write_each(text: &[u8], mut start: usize, ends: &[usize], keys: &mut [Key]) {
 mod avx512 {
     use std::arch::x86_64::{
         __m512i, _mm_cvtsi128_si64, _mm_extract_epi64, _mm512_alignr_epi64, _mm512_cvtepi64_epi16,
-        _mm512_loadu_si512, _mm512_mask_cmpgt_epu64_mask, _mm512_mask_storeu_epi64,
-        _mm512_maskz_expand_epi8, _mm512_maskz_loadu_epi8, _mm512_maskz_loadu_epi64,
-        _mm512_maskz_permutexvar_epi64, _mm512_or_si512, _mm512_set1_epi64, _mm512_setr_epi64,
-        _mm512_slli_epi64, _mm512_sllv_epi64, _mm512_storeu_si512, _mm512_sub_epi64,
+        _mm512_loadu_si512, _mm512_mask_cmpgt_epu64_mask, _mm512_maskz_expand_epi8,
+        _mm512_maskz_loadu_epi8, _mm512_maskz_loadu_epi64, _mm512_maskz_permutexvar_epi64,
+        _mm512_or_si512, _mm512_set1_epi64, _mm512_setr_epi64, _mm512_slli_epi64,
+        _mm512_sllv_epi64, _mm512_storeu_si512, _mm512_sub_epi64,
     };
 
-    use super::write_each;
+    use super::{RUN_KEYS, write_each};
     use crate::hash::key::{Key, MAX_KEY_BYTES};
     use crate::machine::simd::Avx512;
 
-    /// How many keys are made together, in two halves: a register holds this many lengths.
-    const RUN_KEYS: usize = 8;
     const HALF_RUN_KEYS: usize = RUN_KEYS / 2;
 
     /// The longest text of half a run of short pretokens.
     type Bytes = [u8; HALF_RUN_KEYS * (MAX_KEY_BYTES + 1)];
 
     #[inline]
-    pub(super) fn write(text: &[u8], start: usize, ends: &[usize], keys: &mut [Key], _: Avx512) {
+    pub(super) fn write(
+        text: &[u8],
+        start: usize,
+        ends: &[usize],
+        keys: &mut [[Key; RUN_KEYS]],
+        _: Avx512,
+    ) {
         // SAFETY: an `Avx512` proves that the processor has these instructions.
         unsafe { write_runs(text, start, ends, keys) }
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
-    fn write_runs(text: &[u8], mut start: usize, ends: &[usize], keys: &mut [Key]) {
-        let (runs, rest) = ends.as_chunks::<RUN_KEYS>();
-        let (runs_of_keys, rest_of_keys) = keys.as_chunks_mut::<RUN_KEYS>();
-        for (ends, keys) in runs.iter().zip(runs_of_keys) {
+    fn write_runs(text: &[u8], mut start: usize, ends: &[usize], keys: &mut [[Key; RUN_KEYS]]) {
+        let (runs, rest) = ends.as_chunks();
+        let (run_keys, rest_keys) = keys.split_at_mut(runs.len());
+        for (ends, keys) in runs.iter().zip(run_keys) {
             if !write_run(text, start, ends, keys) {
                 write_few(text, start, ends, keys);
             }
             start = ends[RUN_KEYS - 1];
         }
-        write_few(text, start, rest, rest_of_keys);
+        if !rest.is_empty() {
+            write_few(text, start, rest, &mut rest_keys[0]);
+        }
     }
 
     /// Write the keys of a run; false if a pretoken is long, or the text ends too soon.
@@ -99,18 +115,14 @@ mod avx512 {
         }
         // SAFETY: both have 64 bytes, and the loads need no alignment.
         let text = unsafe { [first, second].map(|text| _mm512_loadu_si512(text.as_ptr().cast())) };
-        let keys = keys.as_chunks_mut::<HALF_RUN_KEYS>().0.iter_mut();
-        for (keys, words) in keys.zip(spread(text, lengths)) {
-            // SAFETY: four keys of two words are 64 bytes, and the store needs no alignment.
-            unsafe { _mm512_storeu_si512(keys.as_mut_ptr().cast(), words) };
-        }
+        store(keys, spread(text, lengths));
         true
     }
 
     /// Write the keys of a run or less, whatever the pretokens.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
-    fn write_few(text: &[u8], start: usize, ends: &[usize], keys: &mut [Key]) {
+    fn write_few(text: &[u8], start: usize, ends: &[usize], keys: &mut [Key; RUN_KEYS]) {
         // SAFETY: the mask reads no more ends than there are, and the load needs no alignment.
         let loaded = unsafe { _mm512_maskz_loadu_epi64(mask(ends.len()), ends.as_ptr().cast()) };
         let lengths = lengths(start, loaded);
@@ -124,10 +136,15 @@ mod avx512 {
             // SAFETY: the mask reads no more bytes than there are; the load needs no alignment.
             unsafe { _mm512_maskz_loadu_epi8(first, rest.as_ptr().cast()) }
         });
-        for (keys, words) in keys.chunks_mut(HALF_RUN_KEYS).zip(spread(text, lengths)) {
-            let (start, count) = (keys.as_mut_ptr(), mask(2 * keys.len()));
-            // SAFETY: the mask writes no more keys than there are; the store needs no alignment.
-            unsafe { _mm512_mask_storeu_epi64(start.cast(), count, words) };
+        store(keys, spread(text, lengths));
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn store(keys: &mut [Key; RUN_KEYS], words: [__m512i; 2]) {
+        for (keys, words) in keys.as_chunks_mut::<HALF_RUN_KEYS>().0.iter_mut().zip(words) {
+            // SAFETY: four keys of two words are 64 bytes, and the store needs no alignment.
+            unsafe { _mm512_storeu_si512(keys.as_mut_ptr().cast(), words) };
         }
     }
 
@@ -194,13 +211,13 @@ mod tests {
                 (*end <= text.len()).then_some(*end)
             });
             let ends: Vec<usize> = ends.collect();
-            let mut keys = [Key::default(); 60];
-            let mut plain = keys;
-            write_each(&text, start, &ends, &mut plain[..ends.len()]);
+            let mut plain = [Key::default(); 60];
+            write_each(&text, start, &ends, &mut plain);
             for level in SimdLevel::all() {
-                write_on(level, &text, start, &ends, &mut keys[..ends.len()]);
-                prop_assert_eq!(keys, plain, "{}", level.name());
-                keys = [Key::default(); 60];
+                let mut keys = vec![[Key::default(); RUN_KEYS]; ends.len().div_ceil(RUN_KEYS)];
+                write_on(level, &text, start, &ends, &mut keys);
+                let keys = &keys.as_flattened()[..ends.len()];
+                prop_assert_eq!(keys, &plain[..ends.len()], "{}", level.name());
             }
         }
     }

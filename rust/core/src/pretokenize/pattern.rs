@@ -16,7 +16,7 @@ use crate::rules::{Behavior, PreTokenizer, PreTokenizerStep, TextRules};
 pub const UNICODE_VERSION: &str = "16.0.0";
 
 /// The well-known patterns by name. The comments give their sources.
-const NAMED: [(&str, &str); 6] = [
+const NAMED: [(&str, &str); 7] = [
     // nanochat, nanochat/tokenizer.py: the pattern of GPT-4 with two digits, for small
     // vocabularies.
     (
@@ -44,6 +44,11 @@ const NAMED: [(&str, &str); 6] = [
     (
         "llama3",
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    // Kimi K2, tokenization_kimi.py: that of GPT-4o, but for Han. The automaton splits by it.
+    (
+        "kimi",
+        r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     ),
 ];
 

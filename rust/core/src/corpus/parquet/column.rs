@@ -25,7 +25,7 @@ use crate::corpus::documents::TextFlaw;
 use crate::corpus::parquet::pages::{self, Pages};
 use crate::corpus::parquet::source::{ReadAt, TablePlace};
 use crate::corpus::stand_in::stand_in_at;
-use crate::error::{Error, OTHER_COLUMN, Reason, Result, WayOut};
+use crate::error::{Error, OTHER_COLUMN, RENDER, Reason, Result, WayOut};
 
 /// A row group is divided into ranges of about this many decompressed bytes.
 const RANGE_BYTES: usize = 1 << 24;
@@ -498,7 +498,10 @@ fn find(metadata: &ParquetMetaData, name: &str) -> ParquetResult<usize> {
             let kind = schema.column(column).physical_type();
             Err(general(format!("its column '{name}' has type {kind}, not text")))
         }
-        None => Err(general(format!("its column '{name}' is nested, not text"))),
+        None => {
+            let text = format!("its column '{name}' is nested, not text");
+            Err(ParquetError::External(Box::new(Reason::new(text, RENDER))))
+        }
     }
 }
 

@@ -6,6 +6,9 @@ use super::json::JsonNode;
 use crate::error::Result;
 use crate::rules::{PostProcessor, TemplatePiece};
 
+/// The entries of a list of a template at most: each piece of a token has all ids of the token.
+const MAX_ENTRIES: usize = 64;
+
 /// The value of a post-processor.
 pub(super) fn read(node: &JsonNode<'_>) -> Result<PostProcessor> {
     let mut processor = PostProcessor::default();
@@ -93,7 +96,7 @@ fn bert(node: &JsonNode<'_>) -> Result<PostProcessor> {
 fn template(node: &JsonNode<'_>) -> Result<PostProcessor> {
     let tokens = node.get("special_tokens")?;
     let pieces = |name| -> Result<Vec<TemplatePiece>> {
-        node.get(name)?.list()?.iter().map(|piece| self::piece(piece, &tokens)).collect()
+        entries(&node.get(name)?)?.iter().map(|piece| self::piece(piece, &tokens)).collect()
     };
     let single = pieces("single")?;
     let texts = single.iter().filter(|piece| matches!(piece, TemplatePiece::Text { .. }));
@@ -107,6 +110,15 @@ fn template(node: &JsonNode<'_>) -> Result<PostProcessor> {
         return Ok(PostProcessor::default());
     }
     Ok(PostProcessor { single, pair, trim_offsets: None })
+}
+
+fn entries<'a>(node: &JsonNode<'a>) -> Result<Vec<JsonNode<'a>>> {
+    let list = node.list()?;
+    if list.len() <= MAX_ENTRIES {
+        return Ok(list);
+    }
+    let reason = format!("it has {} entries; supported are {MAX_ENTRIES}", list.len());
+    Err(node.unsupported(reason))
 }
 
 fn piece(node: &JsonNode<'_>, tokens: &JsonNode<'_>) -> Result<TemplatePiece> {
@@ -124,7 +136,7 @@ fn piece(node: &JsonNode<'_>, tokens: &JsonNode<'_>) -> Result<TemplatePiece> {
     let token = tokens
         .find(name.text()?)?
         .ok_or_else(|| name.invalid(format!("{:?} is not one of special_tokens", name.value)))?;
-    let ids = token.get("ids")?.list()?.iter().map(JsonNode::number).collect::<Result<_>>()?;
+    let ids = entries(&token.get("ids")?)?.iter().map(JsonNode::number).collect::<Result<_>>()?;
     let name = name.text()?.to_owned();
     Ok(TemplatePiece::Ids { name, ids, type_id: special.get("type_id")?.number()? })
 }

@@ -49,13 +49,13 @@ pub(super) fn fill(
     match level {
         #[cfg(target_arch = "x86_64")]
         SimdLevel::Avx512(level, _) => {
-            level.run(Fill { shape, text, start, ends, classify: ByRows::new(level) });
+            level.run(Fill { shape, text, start, ends, classify: &ByRows::new(level) });
         }
         #[cfg(target_arch = "x86_64")]
-        SimdLevel::Avx2(level) => level.run(Fill { shape, text, start, ends, classify: level }),
+        SimdLevel::Avx2(level) => level.run(Fill { shape, text, start, ends, classify: &level }),
         #[cfg(target_arch = "aarch64")]
-        SimdLevel::Neon(level) => level.run(Fill { shape, text, start, ends, classify: level }),
-        SimdLevel::Portable => Fill { shape, text, start, ends, classify: Portable }.run(),
+        SimdLevel::Neon(level) => level.run(Fill { shape, text, start, ends, classify: &level }),
+        SimdLevel::Portable => Fill { shape, text, start, ends, classify: &Portable }.run(),
     }
 }
 
@@ -64,7 +64,7 @@ struct Fill<'a, C> {
     text: &'a str,
     start: usize,
     ends: &'a mut PretokenEnds,
-    classify: C,
+    classify: &'a C,
 }
 
 impl<C: Classify> Work for Fill<'_, C> {
@@ -76,9 +76,9 @@ impl<C: Classify> Work for Fill<'_, C> {
         // Constants instead of values: the loop is compiled for each kind of pattern, so it does
         // not test the kind in each block.
         match (shape.prefix, shape.cased) {
-            (Prefix::Space, _) => fill_as::<false, false>(shape, text, start, ends, &classify),
-            (Prefix::Any, false) => fill_as::<true, false>(shape, text, start, ends, &classify),
-            (Prefix::Any, true) => fill_as::<true, true>(shape, text, start, ends, &classify),
+            (Prefix::Space, _) => fill_as::<false, false>(shape, text, start, ends, classify),
+            (Prefix::Any, false) => fill_as::<true, false>(shape, text, start, ends, classify),
+            (Prefix::Any, true) => fill_as::<true, true>(shape, text, start, ends, classify),
         }
     }
 }
@@ -186,10 +186,8 @@ fn masks_of(rest: &[u8], classify: &impl Classify) -> Masks {
     if let Some(block) = rest.first_chunk() {
         return classify.masks(block, BLOCK_BYTES);
     }
-    // The last block of a text is shorter. Zeros fill it up, and `valid` excludes them.
-    let mut padded = [0; BLOCK_BYTES];
-    padded[..rest.len()].copy_from_slice(rest);
-    classify.masks(&padded, rest.len())
+    // The last block of a text is shorter; `valid` excludes the zeros that fill it up.
+    classify.masks(&classify.padded(rest), rest.len())
 }
 
 /// Push all starts except the first as ends. Returns the last start, at which to continue.

@@ -72,6 +72,14 @@ pub(super) trait Classify {
         masks
     }
 
+    /// Less than a block of text, filled up with zeros.
+    #[inline(always)]
+    fn padded(&self, rest: &[u8]) -> [u8; BLOCK_BYTES] {
+        let mut block = [0; BLOCK_BYTES];
+        block[..rest.len()].copy_from_slice(rest);
+        block
+    }
+
     /// The positions of the set bits, in order; the rest of the array is unspecified.
     #[inline(always)]
     fn positions(&self, bits: u64) -> [u8; BLOCK_BYTES] {
@@ -136,7 +144,8 @@ mod x86_64 {
     use std::arch::x86_64::{
         _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8,
         _mm256_set1_epi8, _mm256_sub_epi8, _mm512_cmple_epu8_mask, _mm512_loadu_si512,
-        _mm512_maskz_compress_epi8, _mm512_set1_epi8, _mm512_storeu_si512, _mm512_sub_epi8,
+        _mm512_maskz_compress_epi8, _mm512_maskz_loadu_epi8, _mm512_set1_epi8, _mm512_storeu_si512,
+        _mm512_sub_epi8,
     };
 
     use super::{BLOCK_BYTES, Classify, NonAscii};
@@ -165,6 +174,12 @@ mod x86_64 {
         #[inline(always)]
         fn non_ascii(&self, block: &[u8; BLOCK_BYTES], leads: u64, valid: u64) -> NonAscii {
             row_by_row(block, leads, valid, &self.recent, self.level)
+        }
+
+        #[inline(always)]
+        fn padded(&self, rest: &[u8]) -> [u8; BLOCK_BYTES] {
+            // SAFETY: `self.level` proves that the processor has these instructions.
+            unsafe { padded(rest) }
         }
 
         #[inline(always)]
@@ -201,6 +216,21 @@ mod x86_64 {
         // numbers. For `a` to `z`, the byte before `a` becomes 255, and `z` becomes 25, the limit.
         let from_first = _mm512_sub_epi8(bytes, _mm512_set1_epi8(first.cast_signed()));
         _mm512_cmple_epu8_mask(from_first, _mm512_set1_epi8((last - first).cast_signed()))
+    }
+
+    /// One load instead of a copy, which the loads of a block would wait for.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn padded(rest: &[u8]) -> [u8; BLOCK_BYTES] {
+        let first = if rest.len() < BLOCK_BYTES { (1 << rest.len()) - 1 } else { u64::MAX };
+        let mut block = [0; BLOCK_BYTES];
+        // SAFETY: the mask reads no more bytes than there are, the store writes 64 to an array of 64,
+        // and neither needs alignment.
+        unsafe {
+            let bytes = _mm512_maskz_loadu_epi8(first, rest.as_ptr().cast());
+            _mm512_storeu_si512(block.as_mut_ptr().cast(), bytes);
+        }
+        block
     }
 
     /// The positions of the set bits: the bits select them from all positions.
