@@ -16,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -23,9 +24,11 @@ import bytepair
 from bytepair import distributed, shards
 from bytepair.corpus import names as files_module
 from bytepair.corpus.column import Errors
+from bytepair.distributed import sharding
 from bytepair.errors import CorpusError, ShardError
 from bytepair.files.outputs import remove_own
 from bytepair.shards import manifest, state
+from bytepair.shards.manifest import Address
 from messages import told
 
 shard_room: Any = import_module("bytepair.distributed.sharding")
@@ -402,3 +405,24 @@ def test_empty_corpora_and_tiny_shards(format: str, texts: list[str], tmp_path: 
         for packing in ("best-fit", "stream"):
             for inputs, targets in data.batches(1, 2, packing=packing):
                 assert inputs.shape == targets.shape == (1, 2)
+
+
+class Counted(np.ndarray[Any, Any]):
+    """An array that counts how many of its items are passed on."""
+
+    items = 0
+
+    def __getitem__(self, key: Any) -> Any:
+        part = super().__getitem__(key)
+        Counted.items += np.size(part)
+        return part
+
+
+def test_documents_are_read_once_however_many_are_skipped_between() -> None:
+    rows = np.array([(1, 1, 0, 2 * row + 1) for row in range(500)], np.int64)
+    skipped = [(row, {"input": "a", "first": 2 * row}) for row in range(500)]
+    part = sharding._Part(np.arange(500), rows.view(Counted), skipped)
+    items = [*sharding._documents(part, Address(0, 0))]
+    assert len(items) == 1000
+    assert [*items[-1].ids] == [499]  # type: ignore[union-attr]
+    assert Counted.items < 20 * rows.size

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, Self, Unpack
 
@@ -211,6 +211,11 @@ class _Part:
             raise ValueError("its files have impossible numbers")
         return cls(np.memmap(ids, dtype, "r") if tokens else np.empty(0, dtype), rows, skipped)
 
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Where the ids of each document begin, and where the last ones end."""
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.rows[:, 0])])
+
     def first_from(self, address: Address) -> int:
         """The first document that does not come before an address."""
         _, _, inputs, rows = self.rows.T
@@ -219,7 +224,7 @@ class _Part:
 
     def slices(self, begin: int, end: int) -> Iterator[EncodedRows]:
         """A range of documents, a few at a time."""
-        at = int(self.rows[:begin, 0].sum())
+        at = int(self.starts[begin])
         for first in range(begin, end, COPIED_DOCUMENTS):
             tokens, text_bytes, inputs, rows = self.rows[
                 first : min(first + COPIED_DOCUMENTS, end)
