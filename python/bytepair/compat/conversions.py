@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_many, check_whole, integers
 from bytepair.corpus import arrow
-from bytepair.errors import ArgumentError
+from bytepair.errors import ArgumentError, LossError
+from bytepair.files.outputs import write_files
 from bytepair.formats.parts import Losses, WrittenFormat
 from bytepair.properties import roles
+from bytepair.properties.entries import GENERATION
 from bytepair.tokenizer.results import Ids, SpecialMode
 
 if TYPE_CHECKING:
@@ -75,9 +77,15 @@ def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> token
         >>> bytepair.compat.to_huggingface(tok).encode("hello").ids == tok.encode("hello")
         True
     """
+    from bytepair._internal.extras import tokenizers
     from bytepair.formats import huggingface
 
-    return huggingface.of_tokenizers(tokenizer, special=special)
+    if lost := huggingface.losses(tokenizer):
+        raise LossError("huggingface", lost)
+    text = huggingface.text(tokenizer)
+    exported: tokenizers.Tokenizer = tokenizers.tokenizers.Tokenizer.from_str(text)
+    exported.encode_special_tokens = not special
+    return exported
 
 
 def to_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokenizerFast:
@@ -104,9 +112,27 @@ def to_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokeni
         >>> theirs("hello").input_ids == tok.encode("hello"), theirs.eos_token
         (True, '<|assistant_end|>')
     """
+    from tempfile import TemporaryDirectory
+
+    from bytepair._internal.extras import transformers
     from bytepair.formats import huggingface
 
-    return huggingface.of_transformers(tokenizer)
+    if lost := huggingface.losses(tokenizer):
+        raise LossError("huggingface", lost)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        write_files(folder, huggingface.files(tokenizer, folder))
+        fast = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
+        stops = (folder / GENERATION).is_file()
+        kind = transformers.GenerationConfig
+        fast.generation_config = kind.from_pretrained(folder) if stops else kind()
+    templates = roles.chat_templates(tokenizer)  # with the tags that it reads
+    fast.chat_template = (
+        templates if templates.keys() - {roles.DEFAULT} else roles.chat_template(tokenizer)
+    )
+    fast.name_or_path = tokenizer.notes.get("name", "")
+    fast.init_kwargs["name_or_path"] = fast.name_or_path
+    return fast
 
 
 def export_losses(

@@ -49,10 +49,10 @@ from bytepair.evaluate.vocabulary import (
     renyi_efficiency,
     save_token_bytes,
     split_tokens,
-    unreachable,
     use,
 )
 from bytepair.properties.tokens import token_lengths
+from bytepair.tokenizer.pruning import unreachable
 
 __all__ = [
     "USUAL_RIVALS", "Comparison", "Compression", "Difference", "Evaluation", "Language",

@@ -26,7 +26,8 @@ from bytepair.errors import ArgumentError
 from bytepair.files.outputs import write_whole
 from bytepair.formats.nanochat import tensor_file
 from bytepair.properties.tokens import token_lengths
-from bytepair.tokenizer import Tokenizer, pruning
+from bytepair.tokenizer import Tokenizer
+from bytepair.tokenizer.pruning import unreachable
 
 #: The order of the Rényi entropy; its inventors found that it predicts translation quality.
 RENYI_ORDER: Final = 2.5
@@ -108,22 +109,6 @@ def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
         numbers=numbers,
         digits=dict(sorted(Counter(len(t) for t in ranks if t.isdigit()).items())),
     )
-
-
-def unreachable(tokenizer: Tokenizer) -> list[int]:
-    """Find the tokens that merging their bytes can never produce.
-
-    A text gives such a token at best where a pretoken that is a token wins outright. They are
-    listed under either merge rule, with that shortcut left out.
-
-    Example:
-        >>> import bytepair
-        >>> ranks = {bytes([b]): b for b in range(256)} | {b"abc": 256}  # neither ab nor bc
-        >>> unreachable(bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4"))
-        [256]
-    """
-    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
-    return pruning.unreachable(tokenizer)
 
 
 def split_tokens(tokenizer: Tokenizer) -> list[int]:

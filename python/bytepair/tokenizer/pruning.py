@@ -192,7 +192,10 @@ def _tokens_to_keep(
         message = "vocab_size needs counts, which determine what to keep"
         raise ArgumentError(message, option="vocab_size", value=vocab_size)
     tokens, pairs = tokenizer.mergeable_ranks(), parents(tokenizer)
-    always = _always(tokenizer, pairs)
+    special = set(tokenizer.special_tokens.values())
+    # Bytes, tokens that are special tokens as well, and the intermediate tokens of both.
+    own = {token for token, id in tokens.items() if len(token) == 1 or id in special}
+    always = with_ancestors(own, pairs)
     if isinstance(keep, int | Integral):
         return _first(tokens, pairs, always, _room(tokenizer, int(keep), always))
     if isinstance(keep, PretokenCounts | Mapping):
@@ -208,16 +211,6 @@ def _tokens_to_keep(
         return with_ancestors(_ordinary(tokenizer, keep) | always, pairs)
     assert drop is not None
     return with_ancestors((tokens.keys() - _ordinary(tokenizer, drop)) | always, pairs)
-
-
-def _always(tokenizer: _core.Tokenizer, pairs: Parents) -> set[bytes]:
-    """The ordinary tokens that are always kept.
-
-    These are bytes, tokens that are special tokens as well, and the intermediate tokens of both.
-    """
-    special = set(tokenizer.special_tokens.values())
-    ranks = tokenizer.mergeable_ranks().items()
-    return with_ancestors({t for t, id in ranks if len(t) == 1 or id in special}, pairs)
 
 
 def _ordinary(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> set[bytes]:
@@ -388,7 +381,18 @@ def _last_pair(
 
 
 def unreachable(tokenizer: _core.Tokenizer) -> list[int]:
-    """The ids of tokens that merging can never produce, under either merge rule."""
+    """Find the tokens that merging their bytes can never produce.
+
+    A text gives such a token at best where a pretoken that is a token wins outright. They are
+    listed under either merge rule, with that shortcut left out.
+
+    Example:
+        >>> import bytepair
+        >>> ranks = {bytes([b]): b for b in range(256)} | {b"abc": 256}  # neither ab nor bc
+        >>> unreachable(bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4"))
+        [256]
+    """
+    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     ranks = tokenizer.mergeable_ranks()
     if tokenizer.merge_rule == "ranks":
         results = {left + right for left, right in pairs_of_ranks(ranks)}

@@ -12,7 +12,7 @@ from html import escape
 from typing import TypeAlias
 
 from bytepair import _core
-from bytepair._internal.checks import integers, refuse
+from bytepair._internal.checks import integers
 from bytepair._internal.drawing import COLORS, SPECIAL, Markup, TokenDrawing, draw_all
 from bytepair.errors import ArgumentError
 from bytepair.properties.tokens import pattern_text
@@ -32,23 +32,6 @@ _MOST_TOKENS = 12
 
 #: The id of a token, its parts, and whether it is trained on (None without a mask).
 _Shown: TypeAlias = "tuple[int, TokenDrawing, bool | None]"
-
-
-def drawn(
-    tokenizer: _core.Tokenizer,
-    ids: Iterable[int],
-    mask: Sequence[int] | None,
-    format: str,
-    *,
-    with_ids: bool,
-    color: bool | None,
-) -> str:
-    """The tokens of ids in one of the formats; see `Tokenizer.show`."""
-    if format == "html":
-        return html(tokenizer, ids, mask, with_ids=with_ids)
-    if format != "terminal":
-        raise refuse("format", format, '"terminal" or "html"')
-    return terminal(tokenizer, ids, mask, with_ids=with_ids, color=color)
 
 
 def terminal(

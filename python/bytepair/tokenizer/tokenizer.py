@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bytepair import _core
-from bytepair._internal.checks import check_whole, integers
+from bytepair._internal.checks import check_choice, check_whole, integers
 from bytepair._internal.hints import NotHere, missing, unknown_keyword
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.properties import roles as roles_of
@@ -400,11 +400,14 @@ class Tokenizer(_core.Tokenizer):
             >>> "id 259" in tok.show("hello", format="html")
             True
         """
-        from bytepair.tokenizer.show import drawn
+        from bytepair.tokenizer.show import html, terminal
 
+        check_choice("format", format, ("terminal", "html"))
         if isinstance(text_or_ids, str):
             text_or_ids = self.encode(text_or_ids, special=special)
-        return drawn(self, text_or_ids, mask, format, with_ids=with_ids, color=color)
+        if format == "html":
+            return html(self, text_or_ids, mask, with_ids=with_ids)
+        return terminal(self, text_or_ids, mask, with_ids=with_ids, color=color)
 
     # ------------------------------------------------------------------ conversations
 

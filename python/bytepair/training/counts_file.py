@@ -62,7 +62,11 @@ def write(
 ) -> None:
     """Write counts atomically: to a temporary file, which is renamed."""
     check_counts_output(path, overwrite=overwrite)
-    items = {_FORMAT: FORMAT, _UNICODE: _core.UNICODE_VERSION, **_stored(counts.pattern)}
+    items = {_FORMAT: FORMAT, _UNICODE: _core.UNICODE_VERSION}
+    if isinstance(counts.pattern, str):
+        items[_PATTERN] = counts.pattern
+    else:
+        items[_STEPS] = json.dumps(counts.pattern)
     items |= metadata
     if denominator > 1:
         items[_DENOMINATOR] = str(denominator)
@@ -94,13 +98,8 @@ def metadata_of(path: Path) -> dict[str, str]:
         raise CountsError(str(error)) from error
 
 
-def _stored(pattern: str | tuple[str, ...]) -> dict[str, str]:
-    """The pattern in the metadata of a file."""
-    return {_PATTERN: pattern} if isinstance(pattern, str) else {_STEPS: json.dumps(pattern)}
-
-
 def _pattern_in(metadata: dict[str, str]) -> str | tuple[str, ...] | None:
-    """The inverse of `_stored`; None without a pattern."""
+    """The pattern as `write` stores it; None without one."""
     try:
         steps = json.loads(metadata.get(_STEPS, "null"))
     except (ValueError, RecursionError):

@@ -162,7 +162,9 @@ def _in_groups(merges: _Merges, scores: Mapping[str, float]) -> list[Any]:
 def pieces_of(tokenizer: _core.Tokenizer) -> dict[int, ScoredPiece]:
     """The pieces by their ids; unused ids have none."""
     names, special = pieces.names(tokenizer), tokenizer.special_tokens
-    scores = _scores(pieces.named_merges(tokenizer))
+    # Texts whose merges are listed in turn share a score.
+    groups = enumerate(_joined_runs(_groups(pieces.named_merges(tokenizer))), 1)
+    scores = {text: -float(number) for number, group in groups for text in group}
     least = min(scores.values(), default=0.0)
     user_defined = set(_core.text_rules(tokenizer).user_defined)
     by_id = {}
@@ -178,12 +180,6 @@ def pieces_of(tokenizer: _core.Tokenizer) -> dict[int, ScoredPiece]:
 
 
 _BYTES: Final = frozenset(BYTES)
-
-
-def _scores(merges: _Merges) -> dict[str, float]:
-    """The score of each text that is merged; texts whose merges are listed in turn share one."""
-    groups = _joined_runs(_groups(merges))
-    return {text: -float(number) for number, group in enumerate(groups, 1) for text in group}
 
 
 def _groups(merges: _Merges) -> list[dict[str, None]]:

@@ -9,28 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import (
     BytepairWarning,
     FormatError,
-    LossError,
     PatternError,
     VocabularyError,
     warn,
 )
-from bytepair.files.outputs import write_files
 from bytepair.files.safe import read_file
 from bytepair.formats.huggingface import added, companions
 from bytepair.formats.parts import LoadOptions, Parts
-from bytepair.properties import post_processor, roles
-from bytepair.properties.entries import CONFIG, GENERATION, Metadata
+from bytepair.properties import post_processor
+from bytepair.properties.entries import CONFIG, Metadata
 from bytepair.properties.tokens import flags, form
-
-if TYPE_CHECKING:
-    import tokenizers
-    import transformers
 
 FILE: Final = "tokenizer.json"
 
@@ -139,38 +133,3 @@ def of_object(value: Any, options: LoadOptions) -> Parts:
     stated = companions.of_object(value, Metadata.of(parts.notes), parts.special_tokens)
     parts.notes.update(stated.to_notes())
     return _with_implied(parts)
-
-
-def of_tokenizers(tokenizer: _core.Tokenizer, *, special: bool) -> tokenizers.Tokenizer:
-    """See `bytepair.compat.to_huggingface`."""
-    from bytepair._internal.extras import tokenizers
-
-    if lost := losses(tokenizer):
-        raise LossError("huggingface", lost)
-    exported: tokenizers.Tokenizer = tokenizers.tokenizers.Tokenizer.from_str(text(tokenizer))
-    exported.encode_special_tokens = not special
-    return exported
-
-
-def of_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokenizerFast:
-    """See `bytepair.compat.to_transformers`."""
-    from tempfile import TemporaryDirectory
-
-    from bytepair._internal.extras import transformers
-
-    if lost := losses(tokenizer):
-        raise LossError("huggingface", lost)
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        write_files(folder, files(tokenizer, folder))
-        fast = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
-        stops = (folder / GENERATION).is_file()
-        kind = transformers.GenerationConfig
-        fast.generation_config = kind.from_pretrained(folder) if stops else kind()
-    templates = roles.chat_templates(tokenizer)  # with the tags that it reads
-    fast.chat_template = (
-        templates if templates.keys() - {roles.DEFAULT} else roles.chat_template(tokenizer)
-    )
-    fast.name_or_path = tokenizer.notes.get("name", "")
-    fast.init_kwargs["name_or_path"] = fast.name_or_path
-    return fast
