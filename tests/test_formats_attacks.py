@@ -241,7 +241,7 @@ def test_time_is_in_proportion_to_the_length_of_a_token(tmp_path: Path) -> None:
     tok = bytepair.load(path, "llama2c", pattern="gpt2", special_tokens={})
     assert tok.vocab_size == len(tokens)
     path.write_bytes(of_pieces((long.decode(), 0.0, 3)))
-    with pytest.raises(FileFormatError, match="1000000 bytes; 512 are the most"):
+    with told(FileFormatError):
         bytepair.load(path)
 
 
@@ -252,14 +252,14 @@ def test_time_is_in_proportion_to_runs_with_one_score(tmp_path: Path) -> None:
     path.write_bytes(of_pieces(*runs[:98]))
     assert bytepair.load(path).encode("a" * 98)[-1] == 354
     path.write_bytes(of_pieces(*runs))
-    with pytest.raises(FileFormatError, match=r"have the same score -2\.0"):
+    with told(FileFormatError):
         bytepair.load(path)
 
 
 def test_names_of_special_tokens_are_short() -> None:
     name = "<" * 512
     assert small(special_tokens={name: 300}).encode(name, special="all") == [300]
-    with pytest.raises(VocabularyError, match="513 bytes; 512 are the most"):
+    with told(VocabularyError):
         small(special_tokens={name + "<": 300})
 
 

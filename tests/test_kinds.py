@@ -172,9 +172,8 @@ def test_conversations_as_text_are_an_error_that_names_the_command(
         lambda: bytepair.shards.write(tmp_path / name, tok, tmp_path / "out", column="messages"),
     ]
     for use in uses:
-        with pytest.raises(CorpusError, match="bytepair render") as caught:
+        with told(CorpusError, "bytepair render", name):
             use()
-        assert name in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.string_view()])

@@ -397,7 +397,7 @@ def test_numbers_that_no_file_holds_take_no_memory(
     else:
         other[change] = (1 << 48) - 1
     record.write_text(signed(json.dumps(values)))
-    with pytest.raises(ShardError, match="damaged"):
+    with told(ShardError):
         shards.Dataset(tmp_path)
 
 
@@ -411,7 +411,7 @@ def test_a_part_beyond_its_file_takes_no_memory(
     one["tokens"], one["parts"][0]["bytes"] = 1 << 46, 1 << 47
     record.write_text(signed(json.dumps(values)))
     data = shards.Dataset(tmp_path)
-    with pytest.raises(ShardError, match="truncated"):
+    with told(ShardError):
         data.batches(1, 4, packing="stream")
 
 
