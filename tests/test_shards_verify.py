@@ -65,7 +65,7 @@ def test_one_wrong_bit_anywhere_in_the_manifest(folder: Path) -> None:
         damaged = bytearray(whole)
         damaged[place] ^= 1 << place % 8
         path.write_bytes(damaged)
-        with told(ShardError):
+        with told(ShardError, str(path)):
             shards.Manifest.load(folder)
 
 

@@ -302,7 +302,6 @@ def _statistics(
     batch: RenderedBatch,
     split: int,
 ) -> RenderStatistics:
-    """What became of the conversations."""
     lengths = np.diff(encoded.offsets)
     whole = lengths if encoded.lengths is None else encoded.lengths
     ids, has_rows = int(lengths[kept].sum()), batch.offsets is None

@@ -388,14 +388,10 @@ def named(tokenizer: _core.Tokenizer, name: str | None) -> Template | JinjaTempl
     name = name or roles.DEFAULT
     if name not in sources:
         raise ArgumentError(
-            (
-                f"template is {name[:40]!r}, but the tokenizer has "
-                f"{'the chat templates ' + ', '.join(sources) if sources else 'no chat template'}"
-            ),
-            hint=(
-                "pass the name of one, a template of bytepair.chat, such as chat.CHATML, or "
-                "chat.JinjaTemplate(source)"
-            ),
+            f"template is {name[:40]!r}, but the tokenizer has "
+            f"{'the chat templates ' + ', '.join(sources) if sources else 'no chat template'}",
+            hint="pass the name of one, a template of bytepair.chat, such as chat.CHATML, or "
+            "chat.JinjaTemplate(source)",
         )
     return _template(name, sources[name])
 

@@ -380,7 +380,6 @@ def _usual() -> list[str]:
 
 
 def _input() -> str:
-    """The text of standard input."""
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:

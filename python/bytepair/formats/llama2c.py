@@ -93,7 +93,6 @@ def ids_of(tokens: Iterable[bytes]) -> dict[bytes, int]:
 
 
 def _entries(data: bytes, layout: _Layout) -> tuple[list[tuple[float, bytes]], dict[str, int]]:
-    """The score and the bytes of each id, and the header."""
     cursor = Cursor(data)
     longest = cursor.u32("the length of the longest token")
     header = {field: cursor.u32(f"the id that is to {field} a text") for field in layout.fields}
@@ -285,7 +284,6 @@ def _ends(tokenizer: _core.Tokenizer) -> dict[str, int]:
 
 
 def _unknown_values(tokenizer: _core.Tokenizer, layout: _Layout) -> list[str]:
-    """The values of the header that are unknown."""
     ends = _ends(tokenizer)
     return [
         f"the token to {field} a text, since no token has the role {_ROLES[field]}"

@@ -46,7 +46,6 @@ def save(tokenizer: _core.Tokenizer, folder: Path, *, tables: bool, overwrite: b
 
 
 def _write(tokenizer: _core.Tokenizer, path: Path, *, tables: bool = True, overwrite: bool) -> None:
-    """Write the native file."""
     data = tokenizer.to_bytes(tables=tables)
     if not overwrite:
         check_replaced(tokenizer, {path: data}, lambda: _core.Model.map(path))

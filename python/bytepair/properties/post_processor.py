@@ -164,7 +164,6 @@ def is_more(sides: Surroundings | None, tokenizer: _core.Tokenizer) -> bool:
 
 
 def _steps(processor: Any) -> list[Any]:
-    """The steps of nested sequences."""
     if processor is None:
         return []
     if processor["type"] != "Sequence":

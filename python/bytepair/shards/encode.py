@@ -92,7 +92,6 @@ def on_disk(source: Source, options: ShardOptions) -> Iterator[Files]:
 
 
 def _write_texts(resolved: ResolvedSource, path: str, options: ShardOptions) -> None:
-    """Write the text of a source to a parquet file with one column."""
     from bytepair._internal.extras import pyarrow as pa
     from bytepair._internal.extras import pyarrow_parquet as parquet
 
@@ -261,7 +260,6 @@ def _encoded(
 
 
 def _joined(columns: list[Column]) -> Column:
-    """Columns as one."""
     if len(columns) == 1:
         return columns[0]
     data = [column.data[column.offsets[0] : column.offsets[-1]] for column in columns]

@@ -85,10 +85,8 @@ class Dataset:
             raise ShardError(
                 f"{folder} has no shards of the split {split!r}, only of {there!r}",
                 option="split",
-                hint=(
-                    "write them to a folder of their own with "
-                    f"bytepair.shards.write(..., split={split!r})"
-                ),
+                hint="write them to a folder of their own with "
+                f"bytepair.shards.write(..., split={split!r})",
             )
         self._starts = np.cumsum([0, *(s.documents for s in self.shards)])
         self._open: OrderedDict[int, tuple[NDArray[Any], NDArray[Any]]] = OrderedDict()

@@ -71,7 +71,6 @@ def encode_file(
 def _encode_batches(
     tokenizer: _core.Tokenizer, batches: Iterator[TextBatch], **options: Any
 ) -> IdArrays:
-    """Encode documents batch by batch."""
     import numpy as np
 
     ids, ends = [tokenizer.encode_batch_to_numpy([])[0]], [np.zeros(1, np.int64)]

@@ -184,7 +184,6 @@ def prune(
 def _tokens_to_keep(
     tokenizer: _core.Tokenizer, keep: Keep, vocab_size: int | None, drop: Iterable[int] | None
 ) -> set[bytes]:
-    """The ordinary tokens to keep."""
     if (keep is None) == (drop is None):
         raise ArgumentError("pass either keep (what to keep) or drop (the ids to remove)")
     is_counts = isinstance(keep, PretokenCounts | Mapping)
@@ -232,10 +231,8 @@ def _room(tokenizer: _core.Tokenizer, vocab_size: int, always: set[bytes]) -> in
     if room < len(always):
         special, least = len(tokenizer.special_tokens), vocab_size - room + len(always)
         raise VocabularyError(
-            (
-                f"vocab_size {vocab_size} is too small for the {special} special tokens and "
-                f"{least - special} bytes, which are always kept"
-            ),
+            f"vocab_size {vocab_size} is too small for the {special} special tokens and "
+            f"{least - special} bytes, which are always kept",
             option="vocab_size",
             hint=f"pass at least {least}",
         )
@@ -264,20 +261,14 @@ def uses(
         return {tokenizer.token_bytes(id): times for id, times in occurrences.items()}
     if _core.text_rules(tokenizer).normalizer:
         raise CountsError(
-            (
-                "the tokenizer normalizes texts, so counts of pretokens do not say which tokens "
-                "occur"
-            ),
-            hint=(
-                "pass how often each id occurs, such as collections.Counter(tokenizer.encode(text))"
-            ),
+            "the tokenizer normalizes texts, so counts of pretokens do not say which tokens occur",
+            hint="pass how often each id occurs, such as "
+            "collections.Counter(tokenizer.encode(text))",
         )
     if counts.pattern != tokenizer.pattern:
         raise CountsError(
-            (
-                f"the counts have the pattern {counts.pattern!r}, but the tokenizer has "
-                f"{tokenizer.pattern!r}"
-            ),
+            f"the counts have the pattern {counts.pattern!r}, but the tokenizer has "
+            f"{tokenizer.pattern!r}",
             hint="count the text with the tokenizer's pattern",
         )
     occurrences = {}

@@ -735,10 +735,8 @@ class Tokenizer(_core.Tokenizer):
 
 
 def _names(normalizer: str | Sequence[str] | None) -> list[str]:
-    """The names of the steps of a normalizer."""
     return [normalizer] if isinstance(normalizer, str) else list(normalizer or ())
 
 
 def _unpickled(kind: type[Tokenizer], data: bytes, repeats: int) -> Tokenizer:
-    """The tokenizer of native bytes."""
     return kind(_core.with_repeats(kind.from_bytes(data), repeats))

@@ -214,7 +214,6 @@ class _Count:
                 self._save()
 
     def _add(self, batch: TextBatch) -> None:
-        """Count a batch."""
         try:
             if isinstance(batch, list):
                 self._current().add(batch)

@@ -26,67 +26,47 @@
 //! Modules that are public but not in this documentation are for the Python package; they may
 //! change with every version.
 
-mod error;
-
-#[doc(hidden)]
-pub mod memory;
-
-#[doc(hidden)]
-pub mod parallel;
-
-#[doc(hidden)]
-pub mod machine;
-
-mod hash;
-
-mod search;
-
-#[doc(hidden)]
-pub mod text;
-
-#[doc(hidden)]
-pub mod pretokenize;
-
-pub mod rules;
-
-mod vocabulary;
-
-#[doc(hidden)]
-pub mod decode;
-
-#[doc(hidden)]
-pub mod corpus;
-
-mod count;
-
-mod merge;
-
-#[doc(hidden)]
-pub mod encode;
-
-#[doc(hidden)]
-pub mod tokenizer;
-
-#[doc(hidden)]
-pub mod roles;
-
 #[doc(hidden)]
 pub mod bulk;
-
 #[doc(hidden)]
-pub mod train;
-
+pub mod corpus;
+mod count;
 #[doc(hidden)]
-pub mod rows;
-
+pub mod decode;
+#[doc(hidden)]
+pub mod encode;
+mod error;
 #[doc(hidden)]
 pub mod formats;
+mod hash;
+#[doc(hidden)]
+pub mod machine;
+#[doc(hidden)]
+pub mod memory;
+mod merge;
+#[doc(hidden)]
+pub mod parallel;
+#[doc(hidden)]
+pub mod pretokenize;
+#[doc(hidden)]
+pub mod roles;
+#[doc(hidden)]
+pub mod rows;
+pub mod rules;
+mod search;
+#[doc(hidden)]
+pub mod text;
+#[doc(hidden)]
+pub mod tokenizer;
+#[doc(hidden)]
+pub mod train;
+mod vocabulary;
 
 #[cfg(feature = "parquet")]
 pub use corpus::parquet::{RowRange, TextColumn};
 #[cfg(feature = "parquet")]
 pub use count::column::{ColumnReached, Progress};
-pub use count::file_options::FileCountOptions;
+pub use count::job::FileCountOptions;
 pub use count::{Counter, Counts};
 pub use encode::{EncodeOptions, Special};
 pub use error::{CallOption, Error, OptionValue, Reason, Result, WayOut, shortened};
@@ -101,11 +81,11 @@ pub use train::{Ties, TrainOptions, Trained, Veto, train};
 pub use vocabulary::{MergeRule, Vocabulary};
 
 #[doc(hidden)]
-pub use count::file_options::{FileProgress, Reached};
+pub use count::file_work::{FileProgress, Reached};
 #[doc(hidden)]
 pub use count::skips::Skips;
 #[doc(hidden)]
-pub use hash::digest::crc32;
+pub use hash::key::crc32;
 #[doc(hidden)]
 pub use pretokenize::Splitter;
 #[doc(hidden)]

@@ -18,10 +18,10 @@ use crate::hash::key::{Key, MAX_KEY_BYTES, hash_bytes};
 use crate::hash::key_table::{KeyTable, KeyTableBuilder};
 use crate::hash::probe_table::{ProbeTable, ProbeTableBuilder};
 use crate::machine::array::Array;
-use crate::machine::prefetch::prefetch;
+use crate::machine::simd::prefetch;
 use crate::memory;
 use crate::rules::AddedToken;
-use crate::rules::spaces::META;
+use crate::rules::normalizer::META;
 
 /// A vocabulary has fewer ids than this, so that a damaged file cannot ask for all memory.
 pub(crate) const MAX_VOCAB_SIZE: usize = (1 << 21) - 1;

@@ -15,9 +15,9 @@ use std::collections::BinaryHeap;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
+use bytepair::train::TokenPair;
 use bytepair::train::check_size;
 use bytepair::train::merged_text::{MergeBuffers, MergedText};
-use bytepair::train::pair::TokenPair;
 use bytepair::{Counts, Error, Result, memory};
 
 /// The counts of pairs in several texts at each merge.

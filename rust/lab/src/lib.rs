@@ -5,7 +5,5 @@
 //! counts of pairs, from which the mixture of a training is estimated.
 
 mod choice;
-
 pub mod history;
-
 pub mod parity;

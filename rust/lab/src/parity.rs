@@ -16,13 +16,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use crate::choice::Choice;
 pub use crate::choice::{ChoiceWindow, Measure};
 use bytepair::parallel::{self, lock};
-use bytepair::train::check_size;
-use bytepair::train::grow;
+use bytepair::train::Seed;
+use bytepair::train::TokenPair;
 use bytepair::train::merged_text::{MergeBuffers, MergedText};
 use bytepair::train::order::{Position, TieOrder};
-use bytepair::train::pair::TokenPair;
 use bytepair::train::queue::Queue;
-use bytepair::train::seed::Seed;
+use bytepair::train::{check_size, grow};
 use bytepair::{
     Counts, Error, Pattern, Result, Tokenizer, TrainOptions, Trained, memory, with_order,
 };

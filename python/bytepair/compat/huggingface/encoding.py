@@ -147,7 +147,6 @@ class Encoding:
         return self._fill(row, (0, 0))
 
     def _places(self, place: Place) -> list[tuple[int, int]]:
-        """The places of the tokens of one text."""
         call, engine = self._call, self._call.engine
         text, length = self._texts[place.sequence], self._lengths[place.sequence]
         ids, _, places = engine.tokenizer.encode_offsets(text, special=call.looked_for)
@@ -182,7 +181,6 @@ class Encoding:
     def _row(
         self, of_added: Callable[[Added], list[int]], of_text: Callable[[Place], int], pad: int
     ) -> list[int]:
-        """A value for each token."""
         row: list[int] = []
         for part in self._frame.parts:
             if isinstance(part, Added):

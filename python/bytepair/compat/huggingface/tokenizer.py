@@ -438,7 +438,6 @@ def _class() -> Any:
 
 
 def _restored(kind: type[Tokenizer], json: str, split: bool) -> Tokenizer:
-    """A tokenizer from its pickle."""
     tokenizer = kind.from_str(json)
     tokenizer.encode_special_tokens = split
     return tokenizer
@@ -465,7 +464,6 @@ def _apply(original: tokenizers.Tokenizer, settings: Settings) -> None:
 
 
 def _ids_to_decode(ids: Sequence[int], engine: Engine, skip: bool) -> Sequence[int]:
-    """The ids that are decoded."""
     if skip and not engine.special_ids.isdisjoint(ids):
         return [id for id in ids if id not in engine.special_ids]
     return ids

@@ -58,7 +58,6 @@ def read(path: Path, options: LoadOptions) -> Parts:
 
 
 def _values(cursor: Cursor) -> dict[str, Any]:
-    """The keys and values of the header."""
     if cursor.take(4, "the magic number") != GGUF_MAGIC:
         raise FormatError("byte 0", "it does not start with GGUF")
     version = cursor.u32("the version")
@@ -288,7 +287,6 @@ def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
 
 
 def _typed(value: gguf_metadata.Value) -> bytes:
-    """The type of a value, and the value."""
     if isinstance(value, str):
         return struct.pack("<I", _STRING) + _text(value)
     if isinstance(value, bool):

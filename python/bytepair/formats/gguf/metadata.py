@@ -82,7 +82,6 @@ def _flags(values: Mapping[str, Any]) -> dict[str, bool]:
 
 
 def _templates(values: Mapping[str, Any]) -> tuple[str | None, dict[str, str]]:
-    """The default chat template, and the others by name."""
     others = {
         key.removeprefix(f"{_TEMPLATE}."): roles.with_tags(typed(value, str, key))
         for key, value in values.items()

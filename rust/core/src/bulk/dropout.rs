@@ -8,17 +8,17 @@ use std::ops::Range;
 
 use crate::bulk::arrays::Arrays;
 use crate::encode::encoder::TextPart;
-use crate::encode::user_defined::PretokenPart;
+use crate::encode::pretoken::PretokenPart;
 use crate::encode::{EncodeOptions, Id};
 use crate::error::{Error, Result};
-use crate::memory;
-use crate::merge::dropout::{DropoutRandom, DropoutScratch, MergeCandidates};
+use crate::merge::dropout::{self, DropoutRandom, MergeCandidates};
+use crate::merge::heap::HeapMerge;
 use crate::merge::symbols::Symbols;
-use crate::parallel;
 use crate::rules::PartStart;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 use crate::vocabulary::MergeRule;
+use crate::{memory, parallel};
 
 /// Threads take chunks of texts of about this many units.
 const CHUNK_UNITS: usize = if cfg!(test) { 1 << 6 } else { 1 << 16 };
@@ -95,8 +95,8 @@ impl DropoutEncoder<'_> {
         let chunks = parallel::shares(texts, 1 + total / CHUNK_UNITS, |text| text.len() + 1);
         let mut joined = Arrays { ids: Vec::new(), offsets: vec![0] };
         memory::reserve(&mut joined.offsets, texts.len())?;
-        let encode = |scratch: &mut DropoutScratch, chunk: &Range<usize>| {
-            self.encode_chunk::<T>(texts, chunk.clone(), scratch)
+        let encode = |heap: &mut HeapMerge, chunk: &Range<usize>| {
+            self.encode_chunk::<T>(texts, chunk.clone(), heap)
         };
         let sink = |encoded: Option<Result<(Vec<T>, Vec<usize>)>>| {
             let Some(encoded) = encoded else { return Ok(()) };
@@ -108,7 +108,7 @@ impl DropoutEncoder<'_> {
         };
         let weight = |chunk: &Range<usize>| texts[chunk.clone()].iter().map(Text::len).sum();
         let threads = parallel::worth(threads, total);
-        let state = DropoutScratch::default;
+        let state = HeapMerge::default;
         parallel::ordered(
             &chunks,
             threads,
@@ -126,7 +126,7 @@ impl DropoutEncoder<'_> {
         &self,
         texts: &[Text<'_>],
         chunk: Range<usize>,
-        scratch: &mut DropoutScratch,
+        heap: &mut HeapMerge,
     ) -> Result<(Vec<T>, Vec<usize>)> {
         let (mut ids, mut ends) = (Vec::new(), memory::with_room(chunk.len())?);
         let (mut buffer, mut block) = (String::new(), Vec::new());
@@ -137,7 +137,7 @@ impl DropoutEncoder<'_> {
             })?;
             block.clear();
             let mut random = DropoutRandom::of_text(self.dropout.seed, index);
-            self.encode_text(text, &mut random, scratch, &mut block)?;
+            self.encode_text(text, &mut random, heap, &mut block)?;
             memory::reserve(&mut ids, block.len())?;
             ids.extend(block.iter().map(|&id| T::of(id)));
             ends.push(ids.len());
@@ -149,18 +149,18 @@ impl DropoutEncoder<'_> {
         &self,
         text: &str,
         random: &mut DropoutRandom,
-        scratch: &mut DropoutScratch,
+        heap: &mut HeapMerge,
         out: &mut Vec<u32>,
     ) -> Result<()> {
         memory::extend(out, &self.options.prepend)?;
         let encoder = self.tokenizer.encoder();
         encoder.divide(text, self.options, PartStart::Text, |part| match part {
             TextPart::Id(id) => memory::push(out, id),
-            TextPart::Ordinary(part) => self.encode_ordinary(part, random, scratch, out),
+            TextPart::Ordinary(part) => self.encode_ordinary(part, random, heap, out),
             TextPart::Pretokens(bytes, mut start, ends) => ends.iter().try_for_each(|&end| {
                 let pretoken = &bytes[start..end];
                 start = end;
-                self.encode_pretoken(pretoken, random, scratch, out)
+                self.encode_pretoken(pretoken, random, heap, out)
             }),
         })?;
         memory::extend(out, &self.options.append)
@@ -170,14 +170,14 @@ impl DropoutEncoder<'_> {
         &self,
         text: &str,
         random: &mut DropoutRandom,
-        scratch: &mut DropoutScratch,
+        heap: &mut HeapMerge,
         out: &mut Vec<u32>,
     ) -> Result<()> {
         // The splitter cannot be stopped, so after an error the other pretokens are passed over.
         let mut done = Ok(());
         self.tokenizer.splitter().for_each(text, |pretoken| {
             if done.is_ok() {
-                done = self.encode_pretoken(pretoken.as_bytes(), random, scratch, out);
+                done = self.encode_pretoken(pretoken.as_bytes(), random, heap, out);
             }
         })?;
         done
@@ -187,7 +187,7 @@ impl DropoutEncoder<'_> {
         &self,
         pretoken: &[u8],
         random: &mut DropoutRandom,
-        scratch: &mut DropoutScratch,
+        heap: &mut HeapMerge,
         out: &mut Vec<u32>,
     ) -> Result<()> {
         let mut drops = || random.happens(self.dropout.probability);
@@ -198,7 +198,7 @@ impl DropoutEncoder<'_> {
         encoder.pretokens().divide(pretoken, |section| match section {
             PretokenPart::Id(id) => memory::push(out, id),
             PretokenPart::Text(text) => {
-                scratch.merge(self.candidates, &self.symbols, text, &mut drops, out)
+                dropout::merge(heap, self.candidates, &self.symbols, text, &mut drops, out)
             }
         })
     }

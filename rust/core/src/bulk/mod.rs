@@ -1,14 +1,9 @@
 //! Many texts at once: arrays, text files, rows of parquet files, streams and conversations.
 
 pub mod arrays;
-
 pub mod conversations;
-
 pub mod dropout;
-
 #[cfg(feature = "parquet")]
 pub mod parquet_rows;
-
 pub mod stream;
-
 pub mod text_file;

@@ -6,16 +6,11 @@
 //! module `parquet` reads the documents of parquet files, in ranges of rows.
 
 mod blocks;
-
 mod documents;
-
 mod jsonl;
-
 #[cfg(feature = "parquet")]
 pub mod parquet;
-
 mod stand_in;
-
 mod stream;
 
 pub(crate) use blocks::{BlockReader, FileBlock};

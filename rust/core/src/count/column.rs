@@ -5,19 +5,15 @@
 //! its range into memory, and waits for its turn before it counts them, as with
 //! [files](super::files).
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use crate::corpus::Documents;
 use crate::corpus::parquet::{RowRange, TextColumn};
+use crate::corpus::{Documents, FilePlace};
 use crate::count::Counter;
-use crate::count::file_options::FileCountOptions;
-use crate::count::skips::Skips;
+use crate::count::job::{CountJob, Failure, FileCountOptions};
 use crate::count::table::CountTable;
-use crate::count::turns::Turns;
 use crate::error::{Error, Result};
-use crate::parallel::{self, lock};
-use crate::pretokenize::Splitter;
+use crate::parallel::lock;
 
 /// The number of positions in the corpus that are reserved for a range of rows, whose size is known
 /// only after reading. All bytes beyond this number share the last position; that is exact as well,
@@ -80,35 +76,19 @@ impl Counter {
         if options.max_chars.is_some_and(|most| chars > most) {
             return (ColumnReached { chars, ..ColumnReached::default() }, Ok(()));
         }
-        let is_careful = self.is_careful;
-        let work = &ColumnWork {
-            position: self.position,
-            texts: AtomicU64::new(self.texts),
-            text_bytes: AtomicU64::new(self.text_bytes),
-            chars: AtomicU64::new(chars),
-            ..ColumnWork::new(&self.splitter, column, ranges, options, is_careful)
-        };
+        let counted = [self.texts, self.text_bytes, chars];
+        let job = CountJob::new(&self.splitter, options, self.is_careful, counted);
+        let work = &ColumnWork::new(job, column, ranges, self.position);
         let threads = self.tables.len().min(ranges.len()).max(1);
-        let tables = Mutex::new(self.tables[..threads].iter_mut().collect::<Vec<_>>());
-        let table = || lock(&tables).pop();
-        let run = |table: &mut Option<&mut CountTable>, (): &()| {
-            if let Some(table) = table {
-                work.run(table);
-            }
-        };
-        let report = |_| {
-            let result = on_progress(work.progress());
-            work.stop.store(result.is_err(), Ordering::Relaxed);
-            result
-        };
-        let reported =
-            parallel::ordered(&vec![(); threads], threads, 0, |()| 0, table, run, report);
+        let tables = &mut self.tables[..threads];
+        let report = &mut || on_progress(work.progress());
+        let reported = work.job.run(tables, |table| work.run(table), report);
         let last = work.progress();
         let reached = ColumnReached { chars: last.chars, ..work.reached() };
         (self.texts, self.text_bytes) = (last.texts, last.text_bytes);
         self.position += (reached.ranges as u64 + 1) * POSITIONS_PER_RANGE;
-        self.skips.append(&lock(&work.skips));
-        let failure = lock(&work.failure).take();
+        self.skips.append(&lock(&work.job.skips));
+        let failure = lock(&work.job.failure).take();
         self.is_whole &= failure.as_ref().is_none_or(|failure| failure.is_clean);
         let failed = failure.map_or(Ok(()), |failure| Err(failure.error));
         (reached, reported.and(failed).and_then(|()| on_progress(last)))
@@ -117,68 +97,31 @@ impl Counter {
 
 /// The state that the threads share.
 struct ColumnWork<'a> {
+    job: CountJob<'a>,
     column: &'a TextColumn,
     ranges: &'a [RowRange],
-    options: &'a FileCountOptions,
-    splitter: &'a Splitter,
     /// The position of the first range in the corpus.
     position: u64,
-    /// Whether texts are first split without counting, to find out if splitting fails.
-    splits_first: bool,
-    turns: Option<Turns>,
     /// The index of the next range.
     next: AtomicUsize,
-    failure: Mutex<Option<RangeFailure>>,
-    skips: Mutex<Skips>,
-    texts: AtomicU64,
-    text_bytes: AtomicU64,
-    chars: AtomicU64,
     of_files: Vec<AtomicU64>,
     /// The number of rows counted of the range in which counting was stopped.
     rows: AtomicUsize,
     /// Whether no thread may take another range.
     is_closed: AtomicBool,
-    /// Whether the caller has requested a stop.
-    stop: AtomicBool,
-}
-
-/// The first error in the order of the ranges.
-struct RangeFailure {
-    /// The index of the range.
-    range: usize,
-    error: Error,
-    /// Whether no part of the range, and no later range, was counted.
-    is_clean: bool,
 }
 
 impl<'a> ColumnWork<'a> {
     fn new(
-        splitter: &'a Splitter,
+        job: CountJob<'a>,
         column: &'a TextColumn,
         ranges: &'a [RowRange],
-        options: &'a FileCountOptions,
-        is_careful: bool,
+        position: u64,
     ) -> Self {
-        let in_turns = is_careful || options.max_chars.is_some();
-        Self {
-            column,
-            ranges,
-            options,
-            splitter,
-            position: 0,
-            splits_first: is_careful && splitter.may_fail(),
-            turns: in_turns.then(Turns::default),
-            next: AtomicUsize::new(0),
-            failure: Mutex::default(),
-            skips: Mutex::default(),
-            texts: AtomicU64::new(0),
-            text_bytes: AtomicU64::new(0),
-            chars: AtomicU64::new(0),
-            of_files: (0..column.files()).map(|_| AtomicU64::new(0)).collect(),
-            rows: AtomicUsize::new(0),
-            is_closed: AtomicBool::new(false),
-            stop: AtomicBool::new(false),
-        }
+        let of_files = (0..column.files()).map(|_| AtomicU64::new(0)).collect();
+        let (next, rows, is_closed) =
+            (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+        Self { job, column, ranges, position, next, of_files, rows, is_closed }
     }
 
     /// Count one range after another. Ranges that were taken are counted, unless they are so long
@@ -188,46 +131,19 @@ impl<'a> ColumnWork<'a> {
         while let Some(range) = self.next() {
             let mut count = RangeCount::new(self, table, range, &mut documents);
             if let Err(error) = count.run() {
-                let is_clean = count.is_clean && self.turns.is_some();
-                self.fail(RangeFailure { range, error, is_clean });
+                let (part, is_clean) = (range as u64, count.is_clean);
+                self.is_closed.store(true, Ordering::Relaxed);
+                self.job.fail(Failure { part, place: FilePlace::default(), error, is_clean });
             }
         }
     }
 
     /// The index of the next range, if there is one.
     fn next(&self) -> Option<usize> {
-        if self.is_closed.load(Ordering::Relaxed) || self.stop.load(Ordering::Relaxed) {
+        if self.is_closed.load(Ordering::Relaxed) || self.job.stop.load(Ordering::Relaxed) {
             return None;
         }
         Some(self.next.fetch_add(1, Ordering::Relaxed)).filter(|&range| range < self.ranges.len())
-    }
-
-    /// Record an error and take no more ranges.
-    fn fail(&self, failure: RangeFailure) {
-        self.is_closed.store(true, Ordering::Relaxed);
-        if let Some(turns) = &self.turns {
-            turns.end_before(failure.range as u64);
-        }
-        let mut first = lock(&self.failure);
-        if first.as_ref().is_none_or(|first| failure.range < first.range) {
-            *first = Some(failure);
-        }
-    }
-
-    /// Drop the documents beyond the limit. Returns whether there are more characters than that.
-    fn limit(&self, documents: &mut Documents) -> bool {
-        let Some(most) = self.options.max_chars else { return false };
-        // Only the thread whose turn it is comes here, so a load and a store need no lock. After
-        // the turn that exceeds the limit there is none, so `before` is at most the limit.
-        let before = self.chars.load(Ordering::Relaxed);
-        let chars = before + documents.limit(most - before);
-        self.chars.store(chars, Ordering::Relaxed);
-        let is_over = chars > most;
-        if is_over {
-            documents.drop_skips_after_the_last();
-            self.is_closed.store(true, Ordering::Relaxed);
-        }
-        is_over
     }
 
     /// The first ranges, and rows of the next one, are those that were counted.
@@ -235,19 +151,15 @@ impl<'a> ColumnWork<'a> {
         // `next` goes beyond the ranges when threads ask for more. With turns, a range that was
         // started is not counted if its turn never came.
         let started = self.next.load(Ordering::Relaxed).min(self.ranges.len());
-        let passed = self.turns.as_ref().map(|turns| usize::try_from(turns.passed()));
+        let passed = self.job.turns.as_ref().map(|turns| usize::try_from(turns.passed()));
         let ranges = passed.map_or(started, |passed| passed.unwrap_or(started));
         ColumnReached { ranges, rows: self.rows.load(Ordering::Relaxed), chars: 0 }
     }
 
     fn progress(&self) -> Progress {
-        let number = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        Progress {
-            texts: number(&self.texts),
-            text_bytes: number(&self.text_bytes),
-            chars: number(&self.chars),
-            of_files: self.of_files.iter().map(number).collect(),
-        }
+        let [texts, text_bytes, chars] = self.job.counted();
+        let of_files = self.of_files.iter().map(|bytes| bytes.load(Ordering::Relaxed)).collect();
+        Progress { texts, text_bytes, chars, of_files }
     }
 }
 
@@ -284,10 +196,10 @@ impl<'w, 'a> RangeCount<'w, 'a> {
 
     fn run(&mut self) -> Result<()> {
         let (work, RowRange { file, group, rows }) = (self.work, self.range());
-        let (column, options) = (work.column, &work.options.documents);
+        let (column, options) = (work.column, &work.job.options.documents);
         let first = (column.first_row(*file, *group) + rows.start) as u64;
         self.documents.start_at(*file, first);
-        let held = if work.turns.is_some() { HELD_BYTES } else { REPORT_BYTES };
+        let held = if work.job.turns.is_some() { HELD_BYTES } else { REPORT_BYTES };
         let read = column.for_each_row(self.range(), &mut |row, text| {
             // Documents are counted when there are enough, before the next one is read.
             if self.documents.bytes.len() >= held {
@@ -305,8 +217,8 @@ impl<'w, 'a> RangeCount<'w, 'a> {
 
     /// Leave the range in the middle, if there are turns and the caller has requested a stop.
     fn stop(&mut self, first_row: u64) -> Result<()> {
-        let (work, Some(turns)) = (self.work, &self.work.turns) else { return Ok(()) };
-        if !work.stop.load(Ordering::Relaxed) {
+        let (work, Some(turns)) = (self.work, &self.work.job.turns) else { return Ok(()) };
+        if !work.job.stop.load(Ordering::Relaxed) {
             return Ok(());
         }
         turns.end_before(self.index as u64);
@@ -322,14 +234,10 @@ impl<'w, 'a> RangeCount<'w, 'a> {
     /// with [`Error::Interrupted`] if no more texts are needed.
     fn count(&mut self, is_last: bool) -> Result<()> {
         let work = self.work;
-        if let Some(most) = work.options.documents.doc_cap {
+        if let Some(most) = work.job.options.documents.doc_cap {
             self.documents.cap(most);
         }
-        if work.splits_first {
-            for (_, text) in self.documents.texts()? {
-                work.splitter.for_each(text, |_| ())?;
-            }
-        }
+        work.job.split_first(self.documents)?;
         // The turn may pass before the texts are counted: only the limit depends on the order, and
         // the tables order pretokens by position.
         let is_over = self.take_turn(is_last)?;
@@ -343,8 +251,8 @@ impl<'w, 'a> RangeCount<'w, 'a> {
     /// Returns whether the limit is reached.
     fn take_turn(&mut self, is_last: bool) -> Result<bool> {
         let (work, part) = (self.work, self.index as u64);
-        let Some(turns) = &work.turns else {
-            let stop = work.stop.load(Ordering::Relaxed);
+        let Some(turns) = &work.job.turns else {
+            let stop = work.job.stop.load(Ordering::Relaxed);
             return if stop { Err(Error::Interrupted) } else { Ok(false) };
         };
         if !self.has_turn && !turns.wait(part) {
@@ -352,7 +260,10 @@ impl<'w, 'a> RangeCount<'w, 'a> {
             return Err(Error::Interrupted);
         }
         self.has_turn = true;
-        let is_over = work.limit(self.documents);
+        let is_over = work.job.limit(self.documents);
+        if is_over {
+            work.is_closed.store(true, Ordering::Relaxed);
+        }
         if is_last || is_over {
             turns.pass(part, !is_over);
         }
@@ -364,14 +275,12 @@ impl<'w, 'a> RangeCount<'w, 'a> {
         let start = work.position + self.index as u64 * POSITIONS_PER_RANGE;
         for (offset, text) in self.documents.texts()? {
             let offset = (self.offset + offset as u64).min(POSITIONS_PER_RANGE - 1);
-            self.table.add_text(work.splitter, text, start + offset)?;
+            self.table.add_text(work.job.splitter, text, start + offset)?;
         }
-        let (texts, bytes) = (self.documents.ends.len(), self.documents.bytes.len() as u64);
+        let bytes = self.documents.bytes.len() as u64;
         self.offset += bytes;
-        work.texts.fetch_add(texts as u64, Ordering::Relaxed);
-        work.text_bytes.fetch_add(bytes, Ordering::Relaxed);
         work.of_files[self.range().file].fetch_add(bytes, Ordering::Relaxed);
-        lock(&work.skips).add(&self.documents.skipped);
+        work.job.add(self.documents);
         Ok(())
     }
 }

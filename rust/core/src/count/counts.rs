@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::count::stored::Column;
 use crate::error::{Error, Result};
-use crate::hash::digest::hexadecimal;
+use crate::hash::key::hexadecimal;
 use crate::memory;
 
 /// Bytes are hashed in blocks of this size.

@@ -8,14 +8,12 @@
 //! depends on earlier blocks. A thread then waits for its turn after it has found the documents of
 //! its block, before it counts them.
 
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use crate::corpus::CorpusFile;
 use crate::count::Counter;
-use crate::count::file_options::{FileCountOptions, FileProgress, Reached};
-use crate::count::file_work::FileWork;
-use crate::count::table::CountTable;
+use crate::count::file_work::{FileProgress, FileWork, Reached};
+use crate::count::job::{CountJob, FileCountOptions};
 use crate::error::Result;
 use crate::parallel::{self, lock};
 
@@ -46,40 +44,23 @@ impl Counter {
             return Ok(());
         }
         let threads = parallel::worth(self.tables.len(), total_size(files));
-        let work = FileWork::new(files, *reached, options, self.position, &self.splitter);
-        let in_turns = self.is_careful || options.max_chars.is_some();
-        let work = &work.with_turns(in_turns, self.is_careful);
-        let (texts, text_bytes) = (self.texts, self.text_bytes);
-        let progress = || {
-            let new = work.progress();
-            let (texts, text_bytes) = (texts + new.texts, text_bytes + new.text_bytes);
-            FileProgress { texts, text_bytes, ..new }
-        };
-        let tables = Mutex::new(self.tables[..threads].iter_mut().collect::<Vec<_>>());
-        let table = || lock(&tables).pop();
-        let run = |table: &mut Option<&mut CountTable>, (): &()| {
-            if let Some(table) = table {
-                work.run(table);
-            }
-        };
-        let report = |_| {
-            let result = on_progress(progress());
-            work.stop.store(result.is_err(), Ordering::Relaxed);
-            result
-        };
-        let reported =
-            parallel::ordered(&vec![(); threads], threads, 0, |()| 0, table, run, report);
-        let last = progress();
+        let counted = [self.texts, self.text_bytes, reached.chars];
+        let job = CountJob::new(&self.splitter, options, self.is_careful, counted);
+        let work = &FileWork::new(job, files, reached.place, self.position);
+        let tables = &mut self.tables[..threads];
+        let report = &mut || on_progress(work.progress());
+        let reported = work.job.run(tables, |table| work.run(table), report);
+        let last = work.progress();
         (self.texts, self.text_bytes) = (last.texts, last.text_bytes);
-        let mut skips = std::mem::take(&mut *lock(&work.skips));
+        let mut skips = std::mem::take(&mut *lock(&work.job.skips));
         let (position, place) = work.end();
         self.position = position;
         *reached = Reached { place, chars: last.chars };
-        if let Some(failure) = lock(&work.failure).take() {
-            self.is_whole &= failure.is_clean && work.turns.is_some();
+        if let Some(failure) = lock(&work.job.failure).take() {
+            self.is_whole &= failure.is_clean;
             reached.place = failure.place;
             self.skips.append(&skips);
-            work.check_fields(failure.order)?;
+            work.check_fields(failure.part)?;
             return Err(reported.err().unwrap_or(failure.error));
         }
         if work.is_in_long_line.load(Ordering::Relaxed) {

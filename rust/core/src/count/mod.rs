@@ -10,32 +10,17 @@
 
 #[cfg(feature = "parquet")]
 pub(crate) mod column;
-
 mod counts;
-
 mod counts_writer;
-
 mod distinct_rows;
-
-pub(crate) mod file_options;
-
-mod file_work;
-
+pub(crate) mod file_work;
 mod files;
-
 mod hot;
-
-mod seen;
-
+pub(crate) mod job;
 pub(crate) mod skips;
-
 mod spill;
-
 mod stored;
-
 mod table;
-
-mod turns;
 
 use std::ops::Range;
 use std::path::Path;
@@ -48,10 +33,9 @@ use skips::Skips;
 use table::{CountTable, Limit};
 
 use crate::error::Result;
-use crate::memory;
-use crate::parallel;
 use crate::pretokenize::{Pattern, Splitter};
 use crate::text::Text;
+use crate::{memory, parallel};
 
 /// A thread takes a share of texts of about this many bytes at a time.
 const SHARE_BYTES: usize = 1 << 16;

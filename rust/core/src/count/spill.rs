@@ -18,7 +18,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use std::hash::BuildHasher;
 
-use crate::count::seen::Seen;
+use crate::count::hot::Seen;
 use crate::error::{Error, Result};
 use crate::memory;
 

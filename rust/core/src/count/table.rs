@@ -8,13 +8,12 @@ use std::path::PathBuf;
 use foldhash::fast::FixedState;
 
 use crate::count::counts::Counts;
-use crate::count::hot::HotCounts;
-use crate::count::seen::Seen;
+use crate::count::hot::{HotCounts, Seen};
 use crate::count::spill::Spill;
 use crate::error::{Error, Result};
 use crate::hash::key::{Key, MAX_KEY_BYTES};
 use crate::hash::row_index::RowIndex;
-use crate::machine::prefetch::prefetch;
+use crate::machine::simd::prefetch;
 use crate::memory;
 use crate::parallel::{self, interrupt};
 use crate::pretokenize::{PretokenEnds, Splitter};

@@ -1,6 +1,6 @@
 //! Resolves the pretokens of a window that missed the cache.
 //!
-//! A miss may be a token as a whole; the others are merged, interleaved ([`interleave`]). The ids go
+//! A miss may be a token as a whole; the others are merged, interleaved ([`short`]). The ids go
 //! into the cache. Misses that are too long for that, or have user-defined tokens, are left to the
 //! caller, as are all where symbols have names.
 
@@ -8,10 +8,8 @@ use crate::encode::lookup::{Lookup, Miss};
 use crate::encode::pretoken::PretokenEncoder;
 use crate::error::Result;
 use crate::hash::key::hash_bytes;
-use crate::merge::interleave;
-use crate::merge::merger::Merger;
-use crate::merge::short::ShortMerge;
-use crate::merge::whole::MergeScratch;
+use crate::merge::merger::{MergeScratch, Merger};
+use crate::merge::short::{self, ShortMerge};
 use crate::vocabulary::Vocabulary;
 
 /// Misses whose merges are interleaved.
@@ -73,7 +71,7 @@ impl Misses {
     fn add(&mut self, miss: Miss, merger: &Merger, text: &[u8], lookup: &mut Lookup) {
         self.merges.push(merger.start(&text[miss.range.clone()]));
         self.pretokens.push(miss);
-        if self.merges.len() == interleave::MAX_PRETOKENS {
+        if self.merges.len() == short::MAX_PRETOKENS {
             self.finish(merger, text, lookup);
         }
     }

@@ -14,51 +14,29 @@
 //! lookup, cache      looks up the ids in the cache
 //! misses             merges the pretokens that are not in the cache, many interleaved
 //! lines              encodes lines word by word, where tokens cross spaces
-//! user_defined       finds the tokens of a pretoken that are not merged
-//! pretoken           encodes one pretoken, without a cache
+//! pretoken           encodes one pretoken, without a cache; user-defined tokens are not merged
 //! sink               receives the ids
 //! certain            finds the part of a growing text whose ids are final
 //! ```
 
 pub(crate) mod aligned;
-
 mod cache;
-
 pub(crate) mod certain;
-
 pub(crate) mod encoder;
-
 mod lines;
-
 mod lookup;
-
 mod misses;
-
 pub(crate) mod options;
-
 pub(crate) mod passes;
-
 pub(crate) mod prepare;
-
 pub(crate) mod pretoken;
-
 mod repeats;
-
 mod scratch_pool;
-
 mod sections;
-
 mod sink;
-
 pub(crate) mod special;
-
-pub(crate) mod user_defined;
-
 pub(crate) mod split_points;
-
 pub(crate) mod uncovered;
-
-pub(crate) mod unmade;
 
 pub use options::EncodeOptions;
 pub use sink::Id;

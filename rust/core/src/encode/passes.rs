@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use crate::rules::spaces::META;
+use crate::rules::normalizer::META;
 use crate::rules::{AddedToken, Normalizer, NormalizerStep, SpacePrefix};
 
 /// Whether one search in the original text finds all added tokens.

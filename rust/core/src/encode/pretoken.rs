@@ -6,16 +6,16 @@
 
 use std::sync::{Arc, OnceLock};
 
+use aho_corasick::{AhoCorasick, MatchKind};
+
 use crate::encode::split_points::SplitPoints;
-use crate::encode::unmade::UnmadeTokens;
-use crate::encode::user_defined::{PretokenPart, UserDefined};
 use crate::error::{Error, Result};
+use crate::machine::array::Array;
 use crate::memory;
 use crate::merge::build;
-use crate::merge::merger::Merger;
+use crate::merge::merger::{MergeScratch, Merger};
 use crate::merge::pair_table::PairTable;
 use crate::merge::start_symbols::{SizedId, SymbolMerger};
-use crate::merge::whole::MergeScratch;
 use crate::text::from_utf8;
 use crate::vocabulary::{MergeRule, Vocabulary};
 
@@ -212,5 +212,134 @@ impl PretokenEncoder {
             return Ok(());
         }
         self.merger()?.merge(pretoken, scratch, ids)
+    }
+}
+
+/// The user-defined tokens of a vocabulary.
+///
+/// In SentencePiece, *user-defined* pieces are single tokens wherever their text occurs, such as
+/// runs of line breaks or HTML tags. They are found from left to right, the longest first, and the
+/// text between them is merged by itself. The split pattern never splits within one of them.
+#[derive(Debug, Clone)]
+pub(crate) struct UserDefined {
+    automaton: AhoCorasick,
+    ids: Vec<u32>,
+}
+
+/// A part of a pretoken.
+pub(crate) enum PretokenPart<'a> {
+    /// Text to merge; not empty.
+    Text(&'a [u8]),
+    /// A user-defined token.
+    Id(u32),
+}
+
+impl UserDefined {
+    /// `None` if there are no ids. Fails if one of them is not an ordinary token of valid UTF-8.
+    pub(crate) fn new(vocabulary: &Vocabulary, ids: Vec<u32>) -> Result<Option<Self>> {
+        if ids.is_empty() {
+            return Ok(None);
+        }
+        let broken = |reason: String| Error::Vocabulary { reason: reason.into() };
+        let token = |&id: &u32| {
+            let text = vocabulary.bytes(id).filter(|text| std::str::from_utf8(text).is_ok());
+            let text = text.filter(|_| !vocabulary.is_special(id));
+            text.ok_or_else(|| {
+                broken(format!("the user-defined id {id} is not an ordinary token of valid UTF-8"))
+            })
+        };
+        let tokens = ids.iter().map(token).collect::<Result<Vec<_>>>()?;
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(tokens)
+            .map_err(|error| broken(format!("too many user-defined tokens: {error}")))?;
+        Ok(Some(Self { automaton, ids }))
+    }
+
+    pub(crate) fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
+    /// Whether a pretoken contains a user-defined token.
+    pub(crate) fn is_in(&self, pretoken: &[u8]) -> bool {
+        self.automaton.is_match(pretoken)
+    }
+
+    /// Call `sink` with the user-defined tokens of a pretoken and the text between them, in order.
+    pub(crate) fn divide(
+        &self,
+        pretoken: &[u8],
+        mut sink: impl FnMut(PretokenPart<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut done = 0;
+        for found in self.automaton.find_iter(pretoken) {
+            if done < found.start() {
+                sink(PretokenPart::Text(&pretoken[done..found.start()]))?;
+            }
+            sink(PretokenPart::Id(self.ids[found.pattern().as_usize()]))?;
+            done = found.end();
+        }
+        if done < pretoken.len() { sink(PretokenPart::Text(&pretoken[done..])) } else { Ok(()) }
+    }
+}
+
+/// The tokens that only a whole pretoken becomes.
+///
+/// Published vocabularies have a few of them. Within a longer pretoken their bytes are merged, so a
+/// section of a long pretoken must not be one: it would be looked up as a pretoken is.
+#[derive(Debug, Clone)]
+pub(crate) struct UnmadeTokens {
+    /// In ascending order; usually none.
+    ids: Array<u32>,
+}
+
+impl UnmadeTokens {
+    /// The tokens with these ids, which a file lists in ascending order. Tokens in another order are
+    /// not found, which gives wrong ids, but nothing worse.
+    pub(crate) fn from_array(ids: Array<u32>) -> Self {
+        Self { ids }
+    }
+
+    /// The ids, in the form of a file.
+    pub(crate) fn array(&self) -> &Array<u32> {
+        &self.ids
+    }
+
+    /// No tokens.
+    pub(crate) fn none() -> Self {
+        Self { ids: Array::new(Vec::new()) }
+    }
+
+    /// The tokens that a merger does not produce. Fails if there is not enough memory.
+    ///
+    /// Under the rule of ranks, a token without a pair is one. Listed pairs may also come too late,
+    /// so all tokens are merged, which takes some 20 ms for 100,000 tokens.
+    pub(crate) fn of(vocabulary: &Vocabulary, merger: &Merger) -> Result<Self> {
+        let (mut scratch, mut merged_ids, mut ids) =
+            (MergeScratch::default(), Vec::new(), Vec::new());
+        let is_merge_result = merger.pairs().merge_results()?;
+        let by_rank = merger.pairs().ids_are_ranks();
+        for (token, id) in vocabulary.ordinary_tokens().filter(|(token, _)| token.len() > 1) {
+            let mut is_produced = is_merge_result[id as usize];
+            if is_produced && !by_rank && merger.covers(token) {
+                merged_ids.clear();
+                memory::reserve(&mut merged_ids, token.len())?;
+                merger.merge(token, &mut scratch, &mut merged_ids)?;
+                is_produced = merged_ids == [id];
+            }
+            if !is_produced {
+                memory::push(&mut ids, id)?;
+            }
+        }
+        Ok(Self { ids: Array::new(ids) })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// Whether these bytes are such a token.
+    pub(crate) fn contains(&self, vocabulary: &Vocabulary, bytes: &[u8]) -> bool {
+        vocabulary.id(bytes).is_some_and(|id| self.ids.binary_search(&id).is_ok())
     }
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::machine::array::Array;
-use crate::machine::prefetch::prefetch;
+use crate::machine::simd::prefetch;
 use crate::memory;
 use crate::vocabulary::Vocabulary;
 

@@ -307,13 +307,19 @@ impl Error {
     }
 
     /// Write what is wrong.
+    #[expect(clippy::too_many_lines, reason = "one message for each variant")]
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pattern { .. } | Self::PatternName { .. } => self.write_about_pattern(f),
+            Self::Pattern { pattern, at, reason } => write_pattern(f, pattern, *at, reason),
+            Self::PatternName { reason } | Self::Growth { reason } => f.write_str(reason),
             Self::Split { at, reason } => {
                 write!(f, "the split pattern failed on the text at byte {at}: {reason}")
             }
-            Self::VocabularyTooSmall { .. } | Self::OutOfMemory { .. } => self.write_about_size(f),
+            Self::VocabularyTooSmall { requested, smallest } => write!(
+                f,
+                "the vocabulary size {requested} is too small for the 256 bytes and the special tokens; \
+                 pass at least {smallest}"
+            ),
             Self::Vocabulary { reason } | Self::Simd { reason } => f.write_str(reason.text()),
             Self::UnknownId { id, vocab_size } => {
                 write!(f, "id {id} is not in the vocabulary, whose ids are below {vocab_size}")
@@ -323,19 +329,32 @@ impl Error {
                 "{name:?} is not a special token of this tokenizer; it has {}",
                 if known.is_empty() { "none".to_owned() } else { known.join(" ") }
             ),
-            Self::SpecialInText { name, at } => write!(
+            Self::SpecialInText { name, at } => {
+                write!(f, "the text contains the special token {name:?} at byte {at}")
+            }
+            Self::UncoveredByte { byte } => write!(
                 f,
-                "the text contains the special token {name:?} at byte {at}"
+                "the byte 0x{byte:02X} occurs in the text but no token of the vocabulary covers it"
             ),
-            Self::UncoveredByte { .. }
-            | Self::UncoveredText { .. }
-            | Self::Growth { .. }
-            | Self::TextNotUtf8 { .. }
-            | Self::Row { .. }
-            | Self::FileNotUtf8 { .. }
-            | Self::Document { .. }
-            | Self::Unreadable { .. }
-            | Self::Unwritable { .. } => self.write_about_text(f),
+            Self::UncoveredText { text } => {
+                write!(f, "{text:?} occurs in the text but no token of the vocabulary covers it")
+            }
+            Self::TextNotUtf8 { document, at } => {
+                write!(f, "document {document} is not UTF-8 at byte {at}")
+            }
+            Self::Row { path, row, reason } => write!(f, "{path}, row {row}: {}", reason.text()),
+            Self::FileNotUtf8 { path, at } => write!(f, "{path} is not UTF-8 at byte {at}"),
+            Self::Document { path, line: Some(line), reason } => {
+                write!(f, "{path}, line {line}: {}", reason.text())
+            }
+            Self::Document { path, line: None, reason } => write!(f, "{path}: {}", reason.text()),
+            Self::Unreadable { path, reason } => {
+                write!(f, "{path} cannot be read: {}", reason.text())
+            }
+            Self::Unwritable { path, reason } => write!(f, "{path} cannot be written: {reason}"),
+            Self::Format { place, reason } | Self::Unsupported { place, reason } => {
+                write!(f, "{place}: {}", reason.text())
+            }
             Self::TooLong { conversation, length, width } => write!(
                 f,
                 "conversation {conversation} has {length} ids and does not fit a row of {width}"
@@ -348,16 +367,21 @@ impl Error {
             Self::TooManyPretokens => {
                 f.write_str("the distinct pretokens have more than 2^32 bytes")
             }
-            Self::File { .. }
-            | Self::Format { .. }
-            | Self::Unsupported { .. }
-            | Self::Contradiction => self.write_about_tokenizer_file(f),
-            Self::Interrupted => f.write_str("interrupted"),
+            Self::File { at, reason } => {
+                write!(f, "not a valid tokenizer file, at byte {at}: {}", reason.text())
+            }
+            Self::Contradiction => f.write_str(
+                "the tokenizer file is inconsistent: the ids of a text do not decode to its bytes",
+            ),
             Self::EmptyStop => f.write_str("a stop string is empty, and would end every text"),
             Self::Changed => f.write_str(
                 "an array changed while it was read; no other thread may write to it during a call, \
                  so pass a copy",
             ),
+            Self::OutOfMemory { bytes } => {
+                write!(f, "out of memory: {bytes} bytes could not be allocated")
+            }
+            Self::Interrupted => f.write_str("interrupted"),
         }
     }
 
@@ -382,76 +406,6 @@ impl Error {
             *at += bytes;
         }
         self
-    }
-
-    /// Write the message of an invalid pattern.
-    fn write_about_pattern(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pattern { pattern, at, reason } => write_pattern(f, pattern, *at, reason),
-            Self::PatternName { reason } => f.write_str(reason),
-            _ => Ok(()),
-        }
-    }
-
-    /// Write the message of a size that is too small or too large.
-    fn write_about_size(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::VocabularyTooSmall { requested, smallest } => write!(
-                f,
-                "the vocabulary size {requested} is too small for the 256 bytes and the special tokens; \
-                 pass at least {smallest}"
-            ),
-            Self::OutOfMemory { bytes } => {
-                write!(f, "out of memory: {bytes} bytes could not be allocated")
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Write the message of an invalid tokenizer file.
-    fn write_about_tokenizer_file(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File { at, reason } => {
-                write!(f, "not a valid tokenizer file, at byte {at}: {}", reason.text())
-            }
-            Self::Format { place, reason } | Self::Unsupported { place, reason } => {
-                write!(f, "{place}: {}", reason.text())
-            }
-            Self::Contradiction => f.write_str(
-                "the tokenizer file is inconsistent: the ids of a text do not decode to its bytes",
-            ),
-            _ => Ok(()),
-        }
-    }
-
-    /// Write the message of an invalid text or an unreadable file.
-    fn write_about_text(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UncoveredByte { byte } => write!(
-                f,
-                "the byte 0x{byte:02X} occurs in the text but no token of the vocabulary covers it"
-            ),
-            Self::UncoveredText { text } => {
-                write!(f, "{text:?} occurs in the text but no token of the vocabulary covers it")
-            }
-            Self::Growth { reason } => f.write_str(reason),
-            Self::TextNotUtf8 { document, at } => {
-                write!(f, "document {document} is not UTF-8 at byte {at}")
-            }
-            Self::Row { path, row, reason } => write!(f, "{path}, row {row}: {}", reason.text()),
-            Self::FileNotUtf8 { path, at } => {
-                write!(f, "{path} is not UTF-8 at byte {at}")
-            }
-            Self::Document { path, line: Some(line), reason } => {
-                write!(f, "{path}, line {line}: {}", reason.text())
-            }
-            Self::Document { path, line: None, reason } => write!(f, "{path}: {}", reason.text()),
-            Self::Unreadable { path, reason } => {
-                write!(f, "{path} cannot be read: {}", reason.text())
-            }
-            Self::Unwritable { path, reason } => write!(f, "{path} cannot be written: {reason}"),
-            _ => Ok(()),
-        }
     }
 }
 

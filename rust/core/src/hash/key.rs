@@ -1,8 +1,10 @@
 //! A short pretoken as a number, by which tables of pretokens are indexed.
 //!
 //! Most pretokens are shorter than 16 bytes. Such a pretoken and its length fit two words, so
-//! comparing and hashing it takes a few instructions, whatever its length.
+//! comparing and hashing it takes a few instructions, whatever its length. Digests of files are here
+//! too.
 
+use std::fmt::Write;
 use std::ops::Range;
 
 /// Longer pretokens (in bytes) have no key.
@@ -139,10 +141,33 @@ fn padded(text: &[u8]) -> [u8; 16] {
     chunk
 }
 
+/// The CRC-32 of a sequence of bytes, continuing from `start`, the CRC-32 of the preceding bytes.
+///
+/// ```
+/// use bytepair::crc32;
+/// assert_eq!(crc32(b"123456789", 0), 0xCBF4_3926);
+/// assert_eq!(crc32(b"6789", crc32(b"12345", 0)), 0xCBF4_3926);
+/// ```
+#[must_use]
+pub fn crc32(bytes: &[u8], start: u32) -> u32 {
+    let mut hasher = crc32fast::Hasher::new_with_initial(start);
+    hasher.update(bytes);
+    hasher.finalize()
+}
+
+/// Each byte as two hexadecimal digits.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _infallible = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn keys_tell_pretokens_apart() {

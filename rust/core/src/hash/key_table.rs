@@ -11,7 +11,7 @@ use crate::hash::key::Key;
 use crate::hash::probe_table::{MAX_PROBE, start};
 use crate::machine::array::Array;
 use crate::machine::huge_pages::AlignedBuffer;
-use crate::machine::prefetch::prefetch;
+use crate::machine::simd::prefetch;
 
 /// The number of keys in a line.
 const KEYS_PER_LINE: usize = 3;

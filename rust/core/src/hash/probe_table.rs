@@ -6,7 +6,7 @@
 
 use crate::error::Result;
 use crate::machine::array::Array;
-use crate::machine::prefetch::prefetch;
+use crate::machine::simd::prefetch;
 use crate::memory;
 
 /// A file with a larger `max_probe` is refused.

@@ -4,9 +4,8 @@
 //! so their rows are close together, and each is at the first position of its hash. An index takes
 //! four bytes per position, so it stays in the caches when the rows no longer do.
 
-use crate::error;
-use crate::machine::prefetch::prefetch;
-use crate::memory;
+use crate::machine::simd::prefetch;
+use crate::{error, memory};
 
 /// Row numbers by hash: open addressing in 2^n slots, at most half of them used.
 #[derive(Debug, Clone, Default)]

@@ -1,13 +1,8 @@
 //! The machine: vector instructions, prefetching, huge pages, mapped arrays, the clock.
 
 pub(crate) mod array;
-
 pub(crate) mod huge_pages;
-
 pub(crate) mod lanes;
-
-pub(crate) mod prefetch;
-
 pub mod simd;
 
 // The standard library has no clock for WebAssembly in a browser.

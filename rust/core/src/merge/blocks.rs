@@ -9,7 +9,6 @@
 
 use crate::machine::lanes::{self, LaneWork, Lanes};
 use crate::merge::pair_table::{NO_MERGE, Pairs};
-use crate::merge::starts::Starts;
 use crate::merge::symbols::Symbols;
 
 /// The positions of a block, and the largest number of blocks: both fit the low bits of a number.
@@ -168,4 +167,60 @@ fn combined(rank: u32, low: usize) -> u32 {
     #[expect(clippy::cast_possible_truncation, reason = "below 64")]
     let low = low as u32;
     rank << BLOCK_BITS | low
+}
+
+/// A bit for each position where a part starts, and one for the end of the pretoken.
+///
+/// Merging two parts clears the bit of the right one. The neighbours of a part are the nearest bits
+/// that are set, which are found a word of 64 positions at a time.
+#[derive(Debug, Default)]
+struct Starts(Vec<u64>);
+
+impl Starts {
+    /// No part starts anywhere in a pretoken of this many bytes; its end is set.
+    fn clear(&mut self, bytes: usize) {
+        self.0.clear();
+        self.0.resize(bytes / 64 + 1, 0);
+        self.insert(bytes);
+    }
+
+    /// A part starts at a position.
+    #[inline]
+    fn insert(&mut self, position: usize) {
+        self.0[position / 64] |= 1 << (position % 64);
+    }
+
+    /// No part starts at a position any more.
+    #[inline]
+    fn remove(&mut self, position: usize) {
+        self.0[position / 64] &= !(1 << (position % 64));
+    }
+
+    /// The next start after a position, or the end.
+    #[inline]
+    fn next(&self, position: usize) -> Option<usize> {
+        let mut word = (position + 1) / 64;
+        // Clears the bits up to the position: after position 2, 0b101101 becomes 0b101000, whose lowest
+        // bit is the next start. The bits of position 63 of a word continue in the next word.
+        let mut bits = self.0.get(word)? & u64::MAX << ((position + 1) % 64);
+        while bits == 0 {
+            word += 1;
+            bits = *self.0.get(word)?;
+        }
+        Some(word * 64 + bits.trailing_zeros() as usize)
+    }
+
+    /// The previous start before a position, if any.
+    #[inline]
+    fn before(&self, position: usize) -> Option<usize> {
+        let mut word = position / 64;
+        // Clears the bits from the position on: before position 3, 0b101101 becomes 0b101, whose highest
+        // bit is the previous start.
+        let mut bits = self.0[word] & !(u64::MAX << (position % 64));
+        while bits == 0 {
+            word = word.checked_sub(1)?;
+            bits = self.0[word];
+        }
+        Some(word * 64 + 63 - bits.leading_zeros() as usize)
+    }
 }

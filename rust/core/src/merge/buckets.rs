@@ -13,7 +13,7 @@ use crate::hash::probe_table::MAX_PROBE;
 use crate::machine::array::Array;
 use crate::machine::huge_pages::AlignedBuffer;
 use crate::machine::lanes::Lanes;
-use crate::machine::prefetch::prefetch;
+use crate::machine::simd::prefetch;
 use crate::vocabulary::MAX_VOCAB_SIZE;
 
 /// The number of words of a bucket.

@@ -16,10 +16,10 @@
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::merge::buckets::MAX_RANKS;
+use crate::merge::heap;
+use crate::merge::merger::{self, MergeScratch};
 use crate::merge::pair_table::{PairTable, PairTableBuilder};
-use crate::merge::queue;
 use crate::merge::symbols::Symbols;
-use crate::merge::whole::{self, MergeScratch};
 use crate::vocabulary::{PairLookup, Vocabulary};
 
 /// The table of the rule of ranks: one pair for each token, with the id of the token as rank.
@@ -32,13 +32,13 @@ pub(crate) fn by_rank(vocabulary: &Vocabulary) -> Result<PairTable> {
     // Sorting takes as much memory as the tokens; merging the longest token is checked below.
     memory::check(size_of_val(&*tokens))?;
     tokens.sort_by_key(|(token, _)| token.len());
-    queue::check(tokens.last().map_or(0, |(token, _)| token.len()))?;
+    heap::check(tokens.last().map_or(0, |(token, _)| token.len()))?;
     let mut shorter = PairTableBuilder::with_capacity(vocabulary.len(), Vec::new())?;
     let mut pairs = memory::filled(None, vocabulary.len())?;
     let (mut scratch, mut parts) = (MergeScratch::default(), Vec::new());
     for (token, id) in tokens {
         parts.clear();
-        whole::merge(&shorter, &symbols, token, &mut scratch, &mut parts);
+        merger::merge(&shorter, &symbols, token, &mut scratch, &mut parts);
         if let &[left, right] = &*parts {
             shorter.insert(left, right, id);
             pairs[id as usize] = Some((left, right));

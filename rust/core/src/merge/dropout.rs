@@ -6,27 +6,20 @@
 //! words would never be affected.
 //!
 //! Pairs are drawn in the order in which they would merge, up to the first that is not dropped:
-//! whether later ones are dropped makes no difference. The candidates are in a queue, so a long
-//! pretoken takes little more than linear time.
+//! whether later ones are dropped makes no difference. The heap of [`heap`] holds them.
 //!
 //! Under the rule of ranks, pairs are looked up by their joined bytes: the pair table contains only
 //! the pair that merges into each token when nothing is dropped.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::machine::lanes::Portable;
 use crate::memory;
+use crate::merge::heap::{self, HeapMerge, RankedPairs};
 use crate::merge::pair_table::{NO_MERGE, PairTable, Pairs};
 use crate::merge::symbols::Symbols;
 use crate::vocabulary::Vocabulary;
-
-/// Bytes of memory for each byte of a pretoken.
-const SCRATCH_BYTES: usize = 64;
-
-/// The buffers of a pretoken with more bytes than this are freed after use.
-const MAX_KEPT_BYTES: usize = 1 << 16;
 
 /// The increment of the state of splitmix64.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -66,160 +59,51 @@ pub(crate) enum MergeCandidates<'a> {
     Merges(&'a PairTable),
 }
 
-impl MergeCandidates<'_> {
-    fn rank(&self, left: u32, right: u32, joined: &[u8]) -> u32 {
-        match self {
-            Self::Ranks(vocabulary) => vocabulary.id(joined).unwrap_or(NO_MERGE),
-            Self::Merges(pairs) => pairs.rank(left, right, Portable),
+/// The pairs of one pretoken.
+struct PretokenPairs<'a> {
+    candidates: MergeCandidates<'a>,
+    pretoken: &'a [u8],
+}
+
+impl RankedPairs for PretokenPairs<'_> {
+    fn rank_at(&self, left: u32, right: u32, place: Range<usize>) -> u32 {
+        match self.candidates {
+            MergeCandidates::Ranks(vocabulary) => {
+                vocabulary.id(&self.pretoken[place]).unwrap_or(NO_MERGE)
+            }
+            MergeCandidates::Merges(pairs) => pairs.rank(left, right, Portable),
         }
     }
 
-    fn id(&self, rank: u32) -> u32 {
-        match self {
-            Self::Ranks(_) => rank,
-            Self::Merges(pairs) => pairs.id(rank),
+    fn merged(&self, rank: u32) -> u32 {
+        match self.candidates {
+            MergeCandidates::Ranks(_) => rank,
+            MergeCandidates::Merges(pairs) => pairs.id(rank),
         }
     }
 }
 
-/// The parts of a pretoken and the queue of its candidates, in buffers that the next pretoken
-/// reuses.
-#[derive(Debug, Default)]
-pub(crate) struct DropoutScratch {
-    /// The id of the part that starts at each position.
-    ids: Vec<u32>,
-    /// The end of the part that starts at each position.
-    ends: Vec<usize>,
-    /// The start of the part that ends at each position.
-    starts: Vec<usize>,
-    /// The rank of the part that starts at each position with the part to its right.
-    ranks: Vec<u32>,
-    /// Rank and position of candidates; an entry is stale if the position has another rank now.
-    queue: BinaryHeap<Reverse<(u32, usize)>>,
-    /// The candidates that were dropped before the next merge.
-    dropped: Vec<Reverse<(u32, usize)>>,
-}
-
-impl DropoutScratch {
-    /// Append the ids of a pretoken. `drops` returns whether to drop the next candidate.
-    ///
-    /// Fails if a byte has no id, or if there is not enough memory.
-    pub(crate) fn merge(
-        &mut self,
-        candidates: MergeCandidates<'_>,
-        symbols: &Symbols,
-        pretoken: &[u8],
-        mut drops: impl FnMut() -> bool,
-        out: &mut Vec<u32>,
-    ) -> Result<()> {
-        memory::check(pretoken.len().saturating_mul(SCRATCH_BYTES))?;
-        self.fill(candidates, symbols, pretoken)?;
-        while let Some((rank, position)) = self.next(&mut drops) {
-            self.apply(candidates, pretoken, rank, position);
-        }
-        memory::reserve(out, pretoken.len())?;
-        let mut position = 0;
-        while position < pretoken.len() {
-            out.push(self.ids[position]);
-            position = self.ends[position];
-        }
-        if pretoken.len() > MAX_KEPT_BYTES {
-            *self = Self::default();
-        }
-        Ok(())
+/// Append the ids of a pretoken. `drops` returns whether to drop the next candidate.
+///
+/// Fails if a byte has no id, or if there is not enough memory.
+pub(crate) fn merge(
+    heap: &mut HeapMerge,
+    candidates: MergeCandidates<'_>,
+    symbols: &Symbols,
+    pretoken: &[u8],
+    drops: impl FnMut() -> bool,
+    out: &mut Vec<u32>,
+) -> Result<()> {
+    heap::check(pretoken.len())?;
+    if let Some(byte) = symbols.uncovered(pretoken) {
+        return Err(Error::UncoveredByte { byte });
     }
-
-    /// Set the initial parts and candidates.
-    fn fill(
-        &mut self,
-        candidates: MergeCandidates<'_>,
-        symbols: &Symbols,
-        pretoken: &[u8],
-    ) -> Result<()> {
-        if let Some(byte) = symbols.uncovered(pretoken) {
-            return Err(Error::UncoveredByte { byte });
-        }
-        for list in [&mut self.ends, &mut self.starts] {
-            list.clear();
-            list.resize(pretoken.len() + 1, pretoken.len());
-        }
-        for list in [&mut self.ids, &mut self.ranks] {
-            list.clear();
-            list.resize(pretoken.len(), NO_MERGE);
-        }
-        // Link each part to the one before: where a part starts, the one before ends.
-        let mut before = 0;
-        for (position, id) in symbols.parts(pretoken) {
-            self.ids[position] = id;
-            self.ends[before] = position;
-            self.starts[position] = before;
-            before = position;
-        }
-        if let Some(end) = self.ends.get_mut(before) {
-            *end = pretoken.len();
-        }
-        self.starts[pretoken.len()] = before;
-        self.ends.truncate(pretoken.len());
-        self.queue.clear();
-        let mut position = 0;
-        while position < pretoken.len() {
-            self.look_up(candidates, pretoken, position);
-            position = self.ends[position];
-        }
-        Ok(())
-    }
-
-    /// Look up the rank of the part at `position` with its right neighbour.
-    fn look_up(&mut self, candidates: MergeCandidates<'_>, pretoken: &[u8], position: usize) {
-        let right = self.ends[position];
-        let rank = self.ends.get(right).map_or(NO_MERGE, |&end| {
-            candidates.rank(self.ids[position], self.ids[right], &pretoken[position..end])
-        });
-        self.ranks[position] = rank;
-        if rank != NO_MERGE {
-            self.queue.push(Reverse((rank, position)));
-        }
-    }
-
-    /// The first candidate that is not dropped; the dropped ones remain candidates for later
-    /// merges.
-    fn next(&mut self, drops: &mut impl FnMut() -> bool) -> Option<(u32, usize)> {
-        let mut best = None;
-        while let Some(Reverse((rank, position))) = self.queue.pop() {
-            // A stale entry is no candidate, so nothing is drawn for it.
-            if self.ranks[position] != rank {
-                continue;
-            }
-            if !drops() {
-                best = Some((rank, position));
-                break;
-            }
-            self.dropped.push(Reverse((rank, position)));
-        }
-        self.queue.extend(self.dropped.drain(..));
-        best
-    }
-
-    /// Merge the part at `position` with its right neighbour, and look up the pairs of the new part.
-    fn apply(
-        &mut self,
-        candidates: MergeCandidates<'_>,
-        pretoken: &[u8],
-        rank: u32,
-        position: usize,
-    ) {
-        let right = self.ends[position];
-        let end = self.ends[right];
-        self.ids[position] = candidates.id(rank);
-        // The right part is gone; its entry in the queue is stale now.
-        self.ranks[right] = NO_MERGE;
-        self.ends[position] = end;
-        self.starts[end] = position;
-        self.look_up(candidates, pretoken, position);
-        if position > 0 {
-            self.look_up(candidates, pretoken, self.starts[position]);
-        }
-    }
+    memory::reserve(out, pretoken.len())?;
+    let pairs = &PretokenPairs { candidates, pretoken };
+    heap.merge(pairs, symbols.parts(pretoken), pretoken.len(), drops);
+    out.extend(heap.parts().map(|(_, id)| id));
+    heap.free_large();
+    Ok(())
 }
 
 #[cfg(test)]
@@ -249,7 +133,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_queue_equals_the_slow_reference(
+        fn the_heap_equals_the_slow_reference(
             tokens in proptest::collection::btree_set(proptest::collection::vec(0u8..3, 2..5), 0..20),
             order in proptest::collection::vec((0usize..20, 0usize..20), 0..30),
             text in proptest::collection::vec(0u8..3, 0..30),
@@ -276,9 +160,9 @@ mod tests {
             let random = DropoutRandom::of_text(seed, 3);
             for candidates in [MergeCandidates::Ranks(&vocabulary), MergeCandidates::Merges(&table)] {
                 let (mut one, mut other) = (random.clone(), random.clone());
-                let (mut scratch, mut ids) = (DropoutScratch::default(), Vec::new());
+                let (mut heap, mut ids) = (HeapMerge::default(), Vec::new());
                 let drops = || one.happens(probability);
-                scratch.merge(candidates, &symbols, &text, drops, &mut ids).unwrap();
+                merge(&mut heap, candidates, &symbols, &text, drops, &mut ids).unwrap();
                 let drops = || other.happens(probability);
                 let expected = match candidates {
                     MergeCandidates::Ranks(_) => plain(by_rank, &text, drops),

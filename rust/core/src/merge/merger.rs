@@ -1,13 +1,14 @@
-//! Merges the bytes of a pretoken by the rule of one vocabulary.
+//! Merges the bytes of a pretoken by the rule of one vocabulary, and the algorithm for its length.
 
 use crate::error::{Error, Result};
-use crate::merge::pair_table::PairTable;
-use crate::merge::queue;
-use crate::merge::short::ShortMerge;
-use crate::merge::streaming::{SIZES, Streaming};
+use crate::machine::lanes::{self, LaneWork, Lanes};
+use crate::merge::blocks::{self, BlockMerge};
+use crate::merge::heap::{self, HeapMerge};
+use crate::merge::pair_table::{PairTable, Pairs};
+use crate::merge::runs;
+use crate::merge::short::{self, ShortMerge};
 use crate::merge::symbols::Symbols;
-use crate::merge::whole::{self, MergeScratch};
-use crate::merge::{interleave, runs};
+use crate::parallel::interrupt;
 use crate::vocabulary::{MergeRule, Vocabulary};
 
 /// The pairs that merge, and the initial parts.
@@ -55,8 +56,8 @@ impl Merger {
         }
         let Self { pairs, symbols, .. } = self;
         if pretoken.len() <= SIZES.window {
-            queue::check(pretoken.len())?;
-            whole::merge(pairs, symbols, pretoken, scratch, out);
+            heap::check(pretoken.len())?;
+            merge(pairs, symbols, pretoken, scratch, out);
         } else if !runs::merge(pairs, symbols, pretoken, out) {
             Streaming { pairs, symbols, scratch, out, sizes: SIZES }.merge(pretoken)?;
         }
@@ -69,8 +70,183 @@ impl Merger {
         ShortMerge::new(&self.pairs, &self.symbols, pretoken)
     }
 
-    /// Merge at most [`interleave::MAX_PRETOKENS`] short pretokens, interleaved.
+    /// Merge at most [`short::MAX_PRETOKENS`] short pretokens, interleaved.
     pub(crate) fn interleave(&self, pretokens: &mut [ShortMerge]) {
-        interleave::merge(&self.pairs, pretokens);
+        short::merge_interleaved(&self.pairs, pretokens);
+    }
+}
+
+/// The buffers for merging long pretokens, reused for the next one.
+#[derive(Debug, Default)]
+pub(crate) struct MergeScratch {
+    blocks: BlockMerge,
+    heap: HeapMerge,
+}
+
+/// Append the ids of a pretoken; each of its bytes must have an id.
+#[inline]
+pub(crate) fn merge(
+    pairs: &impl Pairs,
+    symbols: &Symbols,
+    pretoken: &[u8],
+    scratch: &mut MergeScratch,
+    out: &mut Vec<u32>,
+) {
+    if pretoken.len() <= ShortMerge::MAX_BYTES {
+        merge_short(pairs, symbols, pretoken, out);
+    } else if !runs::merge(pairs, symbols, pretoken, out) {
+        if pretoken.len() <= blocks::MAX_BYTES {
+            blocks::merge(pairs, symbols, pretoken, &mut scratch.blocks, out);
+        } else {
+            scratch.heap.append(pairs, symbols, pretoken, out);
+        }
+    }
+}
+
+/// The same for at most [`ShortMerge::MAX_BYTES`] bytes.
+pub(crate) fn merge_short(
+    pairs: &impl Pairs,
+    symbols: &Symbols,
+    pretoken: &[u8],
+    out: &mut Vec<u32>,
+) {
+    lanes::run(Short { pairs, symbols, pretoken, out });
+}
+
+struct Short<'a, P> {
+    pairs: &'a P,
+    symbols: &'a Symbols,
+    pretoken: &'a [u8],
+    out: &'a mut Vec<u32>,
+}
+
+impl<P: Pairs> LaneWork for Short<'_, P> {
+    type Output = ();
+
+    #[expect(clippy::inline_always, reason = "`LaneWork` requires it")]
+    #[inline(always)]
+    fn run(self, lanes: impl Lanes) {
+        let mut merge = ShortMerge::new(self.pairs, self.symbols, self.pretoken);
+        while merge.step(self.pairs, lanes) {}
+        merge.write(self.out);
+    }
+}
+
+/// The sizes of the windows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    /// The initial number of bytes of a window.
+    pub(crate) window: usize,
+    /// The initial number of last tokens that are merged again.
+    pub(crate) few: usize,
+}
+
+/// The fastest sizes in measurements: the buffers fit the inner caches, and merging the last tokens
+/// again takes little time.
+pub(crate) const SIZES: Sizes = Sizes { window: 1 << 16, few: 4 };
+
+/// The largest number of last tokens that are merged again.
+const MAX_TOKENS: usize = 256;
+
+/// The state of merging one pretoken.
+///
+/// The ids of some bytes depend on the bytes that follow, but rarely on distant ones. Below, a
+/// *prefix* is the start of the pretoken, and its ids are those of the prefix encoded alone.
+///
+/// 1. If a token of the pretoken ends at a position, the ids before this position are those of the
+///    prefix up to it: no merge crosses the position, so the merges before it are the same and in
+///    the same order, whatever follows.
+/// 2. Among as many consecutive positions as the longest token has bytes, there is one at which a
+///    token of the pretoken ends. So the ids that the prefixes up to all of these positions have in
+///    common at their start are the first ids of the pretoken.
+/// 3. A sequence of ids is the encoding of its bytes if every two adjacent ids are the encoding of
+///    their joined bytes: the first merge across the position between two ids would also have the
+///    lowest rank among the bytes of these two. So when a prefix grows by a byte, only its last few
+///    tokens are merged again, with the new byte; if the first of them is unchanged, all ids before
+///    it are unchanged as well.
+///
+/// If merging starts with characters, the positions are those between characters.
+///
+/// If the first of the last tokens changes, more of them are merged again, up to a limit; beyond
+/// it, the window grows. The next window starts after the last final token.
+pub(crate) struct Streaming<'a> {
+    pub(crate) pairs: &'a PairTable,
+    pub(crate) symbols: &'a Symbols,
+    pub(crate) scratch: &'a mut MergeScratch,
+    /// Ids are appended here.
+    pub(crate) out: &'a mut Vec<u32>,
+    pub(crate) sizes: Sizes,
+}
+
+impl Streaming<'_> {
+    /// Append the ids of a pretoken, within the capacity of `out`.
+    pub(crate) fn merge(&mut self, pretoken: &[u8]) -> Result<()> {
+        let longest = self.pairs.longest();
+        let mut window = self.sizes.window.max(longest);
+        heap::check(window + longest)?;
+        let mut rest = pretoken;
+        while rest.len() > window + longest {
+            interrupt::poll_now()?;
+            let done = self.merge_final(rest, self.symbols.boundary(rest, window), longest);
+            rest = &rest[done..];
+            if done < window / 2 {
+                window *= 2;
+                heap::check(window + longest)?;
+            }
+        }
+        merge(self.pairs, self.symbols, rest, self.scratch, self.out);
+        Ok(())
+    }
+
+    /// Append the ids of a window of `rest` that are final; returns the number of their bytes.
+    fn merge_final(&mut self, rest: &[u8], window: usize, longest: usize) -> usize {
+        let first = self.out.len();
+        merge(self.pairs, self.symbols, &rest[..window], self.scratch, self.out);
+        let (mut final_end, mut end, mut again) = (self.out.len(), window, Vec::new());
+        while end + 1 < window + longest && end < rest.len() {
+            let before = end;
+            end = self.symbols.boundary(rest, end + 1);
+            let unchanged = self.merge_last(first, &rest[..end], before, &mut again);
+            final_end = final_end.min(unchanged.unwrap_or(first));
+            if final_end == first {
+                break;
+            }
+        }
+        // In a damaged file, a token may be longer than the bytes that merge into it.
+        let after = self.bytes_of(final_end).min(end);
+        self.out.truncate(final_end);
+        if final_end == first { 0 } else { end - after }
+    }
+
+    /// The ids from index `first` on are those of `prefix` without its last part, up to `before`.
+    /// Update them to those of all of `prefix`. Returns the number of ids at the start of `out`
+    /// that did not change; `None` if more tokens would have to be merged again than there are, or
+    /// than the limit.
+    fn merge_last(
+        &mut self,
+        first: usize,
+        prefix: &[u8],
+        before: usize,
+        again: &mut Vec<u32>,
+    ) -> Option<usize> {
+        let mut last = self.sizes.few;
+        while last <= MAX_TOKENS {
+            let from = self.out.len().checked_sub(last).filter(|&from| from >= first)?;
+            let start = before.checked_sub(self.bytes_of(from))?;
+            again.clear();
+            merge(self.pairs, self.symbols, &prefix[start..], self.scratch, again);
+            if again.first() == self.out.get(from) {
+                self.out.truncate(from);
+                self.out.append(again);
+                return Some(from + 1);
+            }
+            last *= 2;
+        }
+        None
+    }
+
+    /// The number of bytes of the ids from an index on.
+    fn bytes_of(&self, from: usize) -> usize {
+        self.out[from..].iter().map(|&id| self.pairs.length(id)).sum()
     }
 }

@@ -3,47 +3,29 @@
 //! The plain algorithm, which the tests use, compares all adjacent pairs, merges the pair of lowest
 //! rank, leftmost among equals, and repeats. Five faster algorithms give the same ids:
 //!
-//! 1. [`short`]: up to 63 bytes, the next merge is the minimum of an array. [`interleave`]
-//!    interleaves many such merges, to overlap their waits for memory.
+//! 1. [`short`]: up to 63 bytes, the next merge is the minimum of an array. Many such
+//!    merges are interleaved, to overlap their waits for memory.
 //! 2. [`runs`]: in a pretoken of a few runs of equal bytes, a whole run merges in one step.
 //! 3. [`blocks`]: up to 4,096 bytes, the minimum is taken in two levels.
-//! 4. [`queue`]: each rank has a list of positions, and the ranks are in a queue.
-//! 5. [`streaming`]: beyond 64 KiB, one window at a time, in bounded memory.
+//! 4. [`heap`]: a heap holds the pairs that may merge, in a pretoken of any length.
+//! 5. [`merger`]: beyond 64 KiB, one window at a time, in bounded memory.
 //!
-//! [`whole`] chooses among the first four. [`pair_table`] holds the pairs that merge, and
+//! [`merger`] chooses among them. [`pair_table`] holds the pairs that merge, and
 //! [`build`] builds it. [`symbols`] are the parts that merging starts with: bytes or characters.
-//! [`start_symbols`] merges symbols that have names, prefixes and suffixes. [`dropout`] drops merges at random, for training texts. Nothing here depends on text, caches or
+//! [`start_symbols`] merges symbols that have names, prefixes and suffixes, and [`dropout`] drops
+//! merges at random, for training texts, both with the heap. Nothing here depends on text, caches or
 //! threads.
 
 mod blocks;
-
 pub(crate) mod buckets;
-
 pub(crate) mod build;
-
 pub(crate) mod dropout;
-
-pub(crate) mod interleave;
-
+pub(crate) mod heap;
 pub(crate) mod merger;
-
 pub(crate) mod pair_table;
-
-pub(crate) mod queue;
-
 pub(crate) mod runs;
-
 pub(crate) mod short;
-
 pub(crate) mod start_symbols;
-
-mod starts;
-
-pub(crate) mod streaming;
-
 pub(crate) mod symbols;
-
 #[cfg(test)]
 mod tests;
-
-pub(crate) mod whole;

@@ -1,4 +1,4 @@
-//! Merges one short pretoken.
+//! Merges one short pretoken, or several of them interleaved.
 //!
 //! Each part is stored at the position of its first byte. A word of 64 bits marks the positions
 //! where parts start, so neighbours are found by counting zeros, nothing moves, and each merge
@@ -10,7 +10,7 @@
     reason = "the code must be compiled for the instructions of the caller"
 )]
 
-use crate::machine::lanes::Lanes;
+use crate::machine::lanes::{self, LaneWork, Lanes};
 use crate::merge::buckets::NO_PART;
 use crate::merge::pair_table::{NO_MERGE, Pairs};
 use crate::merge::symbols::Symbols;
@@ -157,4 +157,46 @@ fn merge(rank: u32, position: usize) -> u32 {
     #[expect(clippy::cast_possible_truncation, reason = "there are at most 64 positions")]
     let position = position as u32;
     rank << POSITION_BITS | position
+}
+
+/// The largest number of interleaved pretokens, which is enough to hide the latency of memory.
+pub(crate) const MAX_PRETOKENS: usize = 32;
+
+/// Merge pretokens, at most [`MAX_PRETOKENS`], until none of them has a pair that merges.
+///
+/// Merging one pretoken is a chain of dependent loads: the next pairs are known only after the
+/// current lookup. So pretokens are merged in rounds, with one step for each pretoken. A step reads
+/// the ranks whose cache lines were prefetched in the previous round, applies a merge, and
+/// prefetches the cache lines of the two new pairs.
+pub(crate) fn merge_interleaved(pairs: &impl Pairs, all: &mut [ShortMerge]) {
+    lanes::run(Interleaved { pairs, all });
+}
+
+struct Interleaved<'a, P> {
+    pairs: &'a P,
+    all: &'a mut [ShortMerge],
+}
+
+impl<P: Pairs> LaneWork for Interleaved<'_, P> {
+    type Output = ();
+
+    #[expect(clippy::inline_always, reason = "`LaneWork` requires it")]
+    #[inline(always)]
+    fn run(self, lanes: impl Lanes) {
+        let Self { pairs, all } = self;
+        // A bit for each pretoken that may have another merge.
+        let mut unfinished = (1u64 << all.len()) - 1;
+        while unfinished != 0 {
+            // One step of each. By the time a pretoken has its next turn, the up to 31 steps of the
+            // others have hidden the wait for the cache lines that it prefetched.
+            let mut round = unfinished;
+            while round != 0 {
+                let index = round.trailing_zeros();
+                if !all[index as usize].step(pairs, lanes) {
+                    unfinished &= !(1 << index);
+                }
+                round &= round - 1;
+            }
+        }
+    }
 }

@@ -2,26 +2,18 @@
 //!
 //! This is the general way, for vocabularies such as CLIP's (`</w>` ends words) or those with an
 //! unknown token. A symbol of the pretoken is looked up by its name; listed pairs then merge, the
-//! first of the list first, the leftmost among equals. A queue holds the pairs that may merge, so the
-//! time is nearly linear in the pretoken. Source: `BPE::merge_word` of Hugging Face `tokenizers` 0.23.
+//! first of the list first, the leftmost among equals. Source: `BPE::merge_word` of Hugging Face `tokenizers` 0.23.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::error::{Error, Result};
-use crate::memory;
-use crate::rules::symbols::name_of_byte;
-use crate::rules::{StartSymbols, TextRules};
+use crate::merge::heap::{self, HeapMerge, RankedPairs};
+use crate::merge::pair_table::NO_MERGE;
+use crate::rules::{StartSymbols, TextRules, name_of_byte};
 use crate::vocabulary::Vocabulary;
-
-/// Bytes of memory for each byte of a pretoken while it is merged.
-const BYTES_PER_BYTE: usize = 64;
-
-/// In place of the id of a part that was joined into another.
-const GONE: u32 = u32::MAX;
 
 /// An id, and the number of bytes of the pretoken that it stands for.
 pub(crate) type SizedId = (u32, usize);
@@ -34,20 +26,9 @@ pub(crate) struct SymbolMerger {
     drops_uncovered: bool,
     /// The id of the token of each byte, if there is one.
     byte_ids: Vec<Option<u32>>,
-    /// The rank of each pair of ids, and the id that it becomes.
-    pairs: HashMap<(u32, u32), (usize, u32), FixedState>,
-}
-
-/// A place where a pair may merge: its rank, the place of its left part, and the two ids, by which an
-/// entry that is out of date is known.
-type Candidate = Reverse<(usize, usize, u32, u32)>;
-
-/// The parts of a pretoken, linked to their neighbours.
-struct Parts {
-    ids: Vec<SizedId>,
-    before: Vec<usize>,
-    /// The next part, or the number of parts.
-    after: Vec<usize>,
+    ranks: HashMap<(u32, u32), u32, FixedState>,
+    /// The id that each merge creates, by rank.
+    ids: Vec<u32>,
 }
 
 impl SymbolMerger {
@@ -58,8 +39,9 @@ impl SymbolMerger {
         merges: &[(u32, u32)],
     ) -> Result<Self> {
         let symbols = rules.symbols.clone().unwrap_or_default();
-        let mut pairs = HashMap::default();
-        for (rank, &(left, right)) in merges.iter().enumerate() {
+        let mut ranks = HashMap::default();
+        let mut ids = Vec::with_capacity(merges.len());
+        for (rank, &(left, right)) in (0..).zip(merges) {
             let broken = |what: &str| Error::Vocabulary {
                 reason: format!("merge {rank} (ids {left} and {right}) {what}").into(),
             };
@@ -70,43 +52,29 @@ impl SymbolMerger {
             let rest = rest.ok_or_else(|| broken("has a right part without the prefix"))?;
             let id = vocabulary.id(&[one, rest].concat());
             let id = id.ok_or_else(|| broken("makes what is not in the vocabulary"))?;
-            pairs.insert((left, right), (rank, id));
+            ranks.insert((left, right), rank);
+            ids.push(id);
         }
         let byte_ids = (0..=u8::MAX).map(|byte| vocabulary.id(name_of_byte(byte).as_bytes()));
         let byte_ids = if symbols.byte_fallback { byte_ids.collect() } else { vec![None; 256] };
-        Ok(Self { symbols, drops_uncovered: rules.drops_uncovered, byte_ids, pairs })
+        Ok(Self { symbols, drops_uncovered: rules.drops_uncovered, byte_ids, ranks, ids })
     }
 
     /// The ids of a pretoken, which is not empty. Fails if no token covers one of its characters, or
     /// if there is not enough memory.
     pub(crate) fn merge(&self, vocabulary: &Vocabulary, pretoken: &str) -> Result<Vec<SizedId>> {
-        memory::check(pretoken.len().saturating_mul(BYTES_PER_BYTE))?;
-        let mut parts = Parts::new(self.start(vocabulary, pretoken)?);
-        let mut queue: BinaryHeap<Candidate> = BinaryHeap::new();
-        for at in 1..parts.ids.len() {
-            queue.extend(self.candidate(&parts, at - 1));
-        }
-        while let Some(Reverse((_, at, left, right))) = queue.pop() {
-            let next = parts.after[at];
-            // A part that was joined into another has no id of the vocabulary, so it equals none here.
-            let is_current = parts.id(at) == Some(left) && parts.id(next) == Some(right);
-            if !is_current {
-                continue;
-            }
-            parts.join(at, self.pairs[&(left, right)].1);
-            queue.extend(self.candidate(&parts, at));
-            if at > 0 {
-                queue.extend(self.candidate(&parts, parts.before[at]));
-            }
-        }
-        Ok(parts.remaining())
-    }
-
-    /// The place at which a part may merge with the next one.
-    fn candidate(&self, parts: &Parts, at: usize) -> Option<Candidate> {
-        let pair = (parts.id(at)?, parts.id(parts.after[at])?);
-        let (rank, _) = self.pairs.get(&pair)?;
-        Some(Reverse((*rank, at, pair.0, pair.1)))
+        heap::check(pretoken.len())?;
+        let mut end = 0;
+        let parts = self.start(vocabulary, pretoken)?.into_iter().map(|(id, size)| {
+            end += size;
+            (end - size, id)
+        });
+        let mut heap = HeapMerge::default();
+        heap.merge(self, parts, pretoken.len(), || false);
+        let (starts, ids): (Vec<usize>, Vec<u32>) = heap.parts().unzip();
+        let ends = starts.iter().skip(1).copied().chain([pretoken.len()]);
+        let sizes = starts.iter().zip(ends).map(|(start, end)| end - start);
+        Ok(ids.into_iter().zip(sizes).collect())
     }
 
     /// The ids before the first merge.
@@ -161,37 +129,13 @@ impl SymbolMerger {
     }
 }
 
-impl Parts {
-    fn new(ids: Vec<SizedId>) -> Self {
-        let before = (0..ids.len()).map(|at: usize| at.saturating_sub(1)).collect();
-        let after = (1..=ids.len()).collect();
-        Self { ids, before, after }
+impl RankedPairs for SymbolMerger {
+    fn rank_at(&self, left: u32, right: u32, _place: Range<usize>) -> u32 {
+        self.ranks.get(&(left, right)).copied().unwrap_or(NO_MERGE)
     }
 
-    /// The id of a part; `None` behind the last one.
-    fn id(&self, at: usize) -> Option<u32> {
-        self.ids.get(at).map(|(id, _)| *id)
-    }
-
-    /// Join a part with the next one.
-    fn join(&mut self, at: usize, id: u32) {
-        let next = self.after[at];
-        self.ids[at] = (id, self.ids[at].1 + self.ids[next].1);
-        self.ids[next].0 = GONE;
-        self.after[at] = self.after[next];
-        if let Some(before) = self.before.get_mut(self.after[at]) {
-            *before = at;
-        }
-    }
-
-    fn remaining(self) -> Vec<SizedId> {
-        let mut at = 0;
-        let next = || {
-            let part = *self.ids.get(at)?;
-            at = self.after[at];
-            Some(part)
-        };
-        std::iter::from_fn(next).collect()
+    fn merged(&self, rank: u32) -> u32 {
+        self.ids[rank as usize]
     }
 }
 
@@ -206,8 +150,8 @@ mod tests {
         loop {
             let pairs = ids.windows(2).enumerate();
             let ranked = pairs.filter_map(|(at, pair)| {
-                let (rank, id) = merger.pairs.get(&(pair[0].0, pair[1].0))?;
-                Some((*rank, at, *id))
+                let rank = *merger.ranks.get(&(pair[0].0, pair[1].0))?;
+                Some((rank, at, merger.ids[rank as usize]))
             });
             let Some((_, at, id)) = ranked.min() else { return ids };
             ids[at] = (id, ids[at].1 + ids[at + 1].1);
@@ -255,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_queue_equals_the_plain_algorithm(pretoken in "[abcé]{1,14}") {
+        fn the_heap_equals_the_plain_algorithm(pretoken in "[abcé]{1,14}") {
             let (vocabulary, merger) = merger();
             let expected = slow(&merger, &vocabulary, &pretoken);
             prop_assert_eq!(merger.merge(&vocabulary, &pretoken).unwrap(), expected);

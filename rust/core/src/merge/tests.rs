@@ -3,14 +3,12 @@
 use proptest::prelude::*;
 
 use super::blocks::{self, BlockMerge};
-use super::merger::Merger;
+use super::heap::HeapMerge;
+use super::merger::{MergeScratch, Merger, Sizes, Streaming, merge_short};
 use super::pair_table::PairTable;
-use super::queue::QueueMerge;
-use super::short::ShortMerge;
-use super::streaming::{Sizes, Streaming};
+use super::short::{self, ShortMerge};
 use super::symbols::Symbols;
-use super::whole::{MergeScratch, merge_short};
-use super::{build, interleave, queue, runs};
+use super::{build, runs};
 use crate::hash::key::MAX_KEY_BYTES;
 use crate::vocabulary::{MergeRule, Vocabulary};
 
@@ -81,8 +79,8 @@ fn check(vocabulary: &Vocabulary, merges: MergePairs<'_>, symbols: &Symbols, tex
     let plain = |text| plain(vocabulary, merges, symbols, text);
     let pairs = pairs(vocabulary, merges);
     let mut out = Vec::new();
-    queue::merge(&pairs, symbols, text, &mut QueueMerge::default(), &mut out);
-    assert_eq!(out, plain(text), "the queue");
+    HeapMerge::default().append(&pairs, symbols, text, &mut out);
+    assert_eq!(out, plain(text), "the heap");
     out.clear();
     blocks::merge(&pairs, symbols, text, &mut BlockMerge::default(), &mut out);
     assert_eq!(out, plain(text), "the blocks");
@@ -100,10 +98,10 @@ fn check(vocabulary: &Vocabulary, merges: MergePairs<'_>, symbols: &Symbols, tex
         }
     }
     let pretokens: Vec<&[u8]> = text.chunks(MAX_KEY_BYTES).collect();
-    for group in pretokens.chunks(interleave::MAX_PRETOKENS) {
+    for group in pretokens.chunks(short::MAX_PRETOKENS) {
         let parts = group.iter().map(|pretoken| ShortMerge::new(&pairs, symbols, pretoken));
         let mut parts: Vec<ShortMerge> = parts.collect();
-        interleave::merge(&pairs, &mut parts);
+        short::merge_interleaved(&pairs, &mut parts);
         for (parts, pretoken) in parts.iter().zip(group) {
             let mut out = Vec::new();
             parts.write(&mut out);
@@ -200,7 +198,7 @@ proptest! {
 
     /// Merges whose three parts are in one block, in two and in three, and a top of many blocks.
     #[test]
-    fn blocks_equal_the_queue(
+    fn blocks_equal_the_heap(
         tokens in prop::collection::vec(prop::collection::vec(0u8..3, 2..200), 0..40),
         pieces in prop::collection::vec(any::<prop::sample::Index>(), 1..200),
         noise in prop::collection::vec(0u8..3, 0..500),
@@ -219,7 +217,7 @@ proptest! {
         let (pairs, symbols) = (pairs(&vocabulary, None), Symbols::bytes(&vocabulary));
         let (mut one, mut other) = (Vec::new(), Vec::new());
         blocks::merge(&pairs, &symbols, &text, &mut BlockMerge::default(), &mut one);
-        queue::merge(&pairs, &symbols, &text, &mut QueueMerge::default(), &mut other);
+        HeapMerge::default().append(&pairs, &symbols, &text, &mut other);
         prop_assert_eq!(one, other);
     }
 }

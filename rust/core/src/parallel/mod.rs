@@ -8,20 +8,14 @@
 //! determines how many threads pay off, and `shares` divides the work.
 
 pub(crate) mod interrupt;
-
 mod ordered;
-
 mod shared;
-
-mod shares;
-
 mod team;
 
 pub use interrupt::with_poll;
 pub use ordered::ordered;
 pub(crate) use shared::Padded;
-pub use shared::{MAX_THREADS, lock};
-pub use shares::{shares, worth};
+pub use shared::{MAX_THREADS, lock, shares, worth};
 pub use team::team;
 
 use std::sync::Mutex;

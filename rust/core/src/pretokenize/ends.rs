@@ -1,6 +1,6 @@
 //! A buffer of the ends of pretokens, and the kinds of a position between two characters.
 
-use crate::search::budget::Budget;
+use crate::search::Budget;
 
 /// What the two characters around a position determine about it, for any surrounding text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

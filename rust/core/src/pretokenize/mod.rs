@@ -12,24 +12,15 @@
 //! text.
 
 mod ends;
-
 mod pattern;
-
 mod pattern_shape;
-
 pub(crate) mod pieces;
-
 mod regex;
-
 mod scan;
-
 mod splitter;
-
 mod table;
-
 #[cfg(test)]
 mod tests;
-
 mod unicode;
 
 pub use crate::search::lengths::match_lengths;

@@ -13,12 +13,11 @@ use crate::rules::aligned::{
     AlignedChar, AlignedText, BYTES_PER_CHAR, Searchable, prepended, utf8_bytes,
 };
 use crate::rules::byte_level::character;
-use crate::rules::characters::CharacterClass;
 use crate::rules::growth::TextGrowth;
+use crate::rules::normalize::CharacterClass;
 use crate::rules::pre_tokenizer::{GPT2_SPLIT, PUNCTUATION};
 use crate::rules::{Behavior, PartStart, PreTokenizer, PreTokenizerStep, SpacePrefix};
-use crate::search::Expression;
-use crate::search::budget::Budget;
+use crate::search::{Budget, Expression};
 
 /// A pre-tokenizer, ready to use.
 #[derive(Debug)]

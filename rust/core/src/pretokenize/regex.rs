@@ -6,8 +6,7 @@
 
 use crate::error::Result;
 use crate::pretokenize::ends::PretokenEnds;
-use crate::search::Expression;
-use crate::search::budget::Budget;
+use crate::search::{Budget, Expression};
 
 /// A lower limit on backtracking, for comparing a few short texts with another tier.
 const LOW_LIMIT: usize = 2_000;

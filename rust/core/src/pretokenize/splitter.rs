@@ -11,7 +11,7 @@ use crate::pretokenize::pattern_shape::{PatternShape, ends_between};
 use crate::pretokenize::regex::RegexSplitter;
 use crate::pretokenize::scan::Scanner;
 use crate::pretokenize::table::TableSplitter;
-use crate::search::budget::Budget;
+use crate::search::Budget;
 use crate::text::Text;
 
 /// The number of units in which a cut is searched.

@@ -8,7 +8,7 @@ use super::normalizer::{Normalizer, NormalizerStep, ReplacePattern};
 use super::{Decoder, DecoderStep, PreTokenizerStep, TextRules};
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::search::budget::Budget;
+use crate::search::Budget;
 use crate::search::lengths::{MAX_WRITTEN_BYTES, written_bytes};
 
 /// Bytes that a step may make of each byte of a text.

@@ -15,40 +15,21 @@
 //! all others, are chosen when a tokenizer is built.
 
 pub mod added_token;
-
 pub(crate) mod aligned;
-
 pub mod byte_level;
-
-pub(crate) mod characters;
-
-pub mod decoder;
-
 pub(crate) mod growth;
-
 pub(crate) mod normalize;
-
 pub mod normalizer;
-
 pub mod post_processor;
-
 pub mod pre_tokenizer;
-
-pub(crate) mod spaces;
-
-pub mod symbols;
-
 pub(crate) mod unicode;
 
 use serde::{Deserialize, Serialize};
 
 pub use added_token::AddedToken;
-pub use decoder::{Decoder, DecoderStep};
-pub use normalizer::{Normalizer, NormalizerStep, ReplacePattern, SpacePrefix};
-pub use post_processor::{PostProcessor, TemplatePiece};
+pub use normalizer::{Normalizer, NormalizerStep, PartStart, ReplacePattern, SpacePrefix};
+pub use post_processor::{Decoder, DecoderStep, PostProcessor, TemplatePiece};
 pub use pre_tokenizer::{Behavior, PreTokenizer, PreTokenizerStep};
-pub use spaces::PartStart;
-pub use symbols::StartSymbols;
 
 /// The rules of a tokenizer beside its vocabulary (with the added tokens) and its merges.
 ///
@@ -141,6 +122,38 @@ impl TextRules {
         };
         !pieces.any(third) && !self.pre_tokenizer.steps.iter().any(impossible)
     }
+}
+
+/// The symbols of a pretoken before its first merge, as Hugging Face `tokenizers` makes them for a
+/// model of type BPE: one for each character, with the prefix or suffix that its place asks for.
+///
+/// The bytes of the vocabulary are then the names of tokens, in UTF-8. A tokenizer without this value
+/// starts from bytes (or, under [`MergeRule::Characters`](crate::MergeRule::Characters), from the
+/// characters of a text, whose bytes are tokens too).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StartSymbols {
+    /// What precedes each character but the first of a pretoken (`continuing_subword_prefix`); a merge
+    /// drops it from its right part.
+    pub prefix: String,
+    /// What follows the last character of a pretoken (`end_of_word_suffix`).
+    pub suffix: String,
+    /// The id that stands for a symbol without a token (`unk_token`); without it, and without tokens
+    /// of bytes, such a symbol is an error.
+    pub unknown: Option<u32>,
+    /// Whether adjacent unknown symbols become one id (`fuse_unk`).
+    pub fuse_unknown: bool,
+    /// Whether a symbol without a token becomes the tokens of its bytes, such as `<0x0A>`, if all of
+    /// them exist (`byte_fallback`).
+    pub byte_fallback: bool,
+}
+
+/// The name of the token of a byte.
+///
+/// ```
+/// assert_eq!(bytepair::rules::name_of_byte(10), "<0x0A>");
+/// ```
+pub fn name_of_byte(byte: u8) -> String {
+    format!("<0x{byte:02X}>")
 }
 
 #[cfg(test)]

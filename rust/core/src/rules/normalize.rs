@@ -3,18 +3,19 @@
 //! [`unicode`](super::unicode) is the fast way for the usual normalizers, which need no spans. Source:
 //! the normalizers of Hugging Face `tokenizers` 0.23.
 
+use regex_syntax::hir::{Class, HirKind};
 use unicode_normalization::char::{
     canonical_combining_class, compose, decompose_canonical, decompose_compatible,
 };
 
-use super::aligned::{AlignedChar, AlignedText, Searchable, aligned, plain, prepended, utf8_bytes};
-use super::characters::CharacterClass;
-use super::growth::{TextGrowth, check_expressions, expression_bytes};
-use super::normalizer::{Normalizer, NormalizerStep, ReplacePattern};
-use super::spaces::{META, PartStart};
-use super::unicode::is_younger;
 use crate::error::Result;
 use crate::memory;
+use crate::rules::aligned::{
+    AlignedChar, AlignedText, Searchable, aligned, plain, prepended, utf8_bytes,
+};
+use crate::rules::growth::{TextGrowth, check_expressions, expression_bytes};
+use crate::rules::normalizer::{META, Normalizer, NormalizerStep, PartStart, ReplacePattern};
+use crate::rules::unicode::is_younger;
 use crate::search::Expression;
 
 /// A normalizer, ready to use.
@@ -275,11 +276,40 @@ fn composed(characters: Vec<ChangedChar>) -> Result<Vec<ChangedChar>> {
     Ok(result)
 }
 
+/// A set of characters.
+#[derive(Debug, Clone)]
+pub(crate) struct CharacterClass {
+    /// The first and the last character of each range, in order.
+    ranges: Vec<(char, char)>,
+}
+
+impl CharacterClass {
+    /// The class of a constant expression such as `[\p{L}\p{N}]`.
+    ///
+    /// # Panics
+    ///
+    /// If the expression is no class.
+    pub(crate) fn new(class: &str) -> Self {
+        let hir = regex_syntax::parse(class).expect("the class is constant");
+        let HirKind::Class(Class::Unicode(class)) = hir.kind() else {
+            unreachable!("the expression is a class of characters")
+        };
+        Self { ranges: class.ranges().iter().map(|range| (range.start(), range.end())).collect() }
+    }
+
+    /// Whether a character is in the class.
+    pub(crate) fn has(&self, character: char) -> bool {
+        let at = self.ranges.partition_point(|&(_, last)| last < character);
+        self.ranges.get(at).is_some_and(|&(first, _)| first <= character)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
     use unicode_normalization::UnicodeNormalization;
+
+    use super::*;
 
     fn normalize(steps: &[NormalizerStep], text: &str) -> AlignedText {
         let normalizer = Normalizer { steps: steps.to_vec() };

@@ -8,8 +8,7 @@
 
 use std::borrow::Cow;
 
-use super::normalizer::{Normalizer, NormalizerStep, SpacePrefix};
-use super::spaces::{META, PartStart};
+use super::normalizer::{META, Normalizer, NormalizerStep, PartStart, SpacePrefix};
 use crate::error::Result;
 use crate::memory;
 

@@ -8,13 +8,9 @@
 use std::str::Utf8Error;
 
 mod chars;
-
-mod surrogates;
-
 mod transcode;
 
-pub use chars::{count_chars, first_chars, starts_char};
-pub use surrogates::lone_surrogate;
+pub use chars::{count_chars, first_chars, lone_surrogate, starts_char};
 
 use crate::error::{Error, Result};
 use crate::memory;
@@ -136,8 +132,8 @@ impl<'a> Text<'a> {
     #[must_use]
     pub fn lone_surrogate(&self) -> Option<(usize, u32)> {
         match self {
-            Self::Utf16(units) => surrogates::first_lone(units),
-            Self::Utf32(units) => surrogates::first_lone(units),
+            Self::Utf16(units) => chars::first_lone(units),
+            Self::Utf32(units) => chars::first_lone(units),
             _ => None,
         }
     }
@@ -145,8 +141,8 @@ impl<'a> Text<'a> {
     /// The characters that are two units: the index of each among the characters of the text.
     pub(crate) fn pairs(&self) -> Result<Vec<i64>> {
         match self {
-            Self::Utf16(units) => surrogates::pairs(units),
-            Self::Utf32(units) => surrogates::pairs(units),
+            Self::Utf16(units) => chars::pairs(units),
+            Self::Utf32(units) => chars::pairs(units),
             _ => Ok(Vec::new()),
         }
     }

@@ -4,9 +4,9 @@ use super::Tokenizer;
 use crate::decode::steps::byte_of;
 use crate::rules::byte_level::{to_bytes, to_characters};
 use crate::rules::normalizer::ReplacePattern;
-use crate::rules::symbols::name_of_byte;
 use crate::rules::{
     AddedToken, Behavior, Decoder, DecoderStep, NormalizerStep, PreTokenizerStep, StartSymbols,
+    name_of_byte,
 };
 use crate::vocabulary::MergeRule;
 

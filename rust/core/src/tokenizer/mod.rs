@@ -4,45 +4,30 @@
 //! Unicode version. They are compared, saved and fingerprinted together. Notes on the
 //! origin of a tokenizer are saved with it, but do not affect equality.
 
-mod control;
-
 pub mod decode_stream;
-
 mod encode;
-
 mod lossless;
-
 pub(crate) mod merges;
-
 pub(crate) mod name_stream;
-
 pub mod offsets;
-
 pub mod parts;
-
 pub mod session;
-
 pub mod stops;
-
 #[cfg(test)]
 mod tests;
-
 pub mod token;
-
-mod trim;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
-use crate::decode::steps;
-use crate::decode::{self, Number, TextStream};
+use crate::decode::{self, Number, TextStream, steps};
 use crate::encode::encoder::Encoder;
 use crate::encode::pretoken::{MergeTables, PretokenEncoder};
 use crate::encode::special::special_id;
 use crate::error::{Error, Result};
-use crate::hash::digest::hexadecimal;
+use crate::hash::key::hexadecimal;
 use crate::machine::array::Array;
 use crate::memory;
 use crate::merge::build;

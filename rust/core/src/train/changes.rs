@@ -9,8 +9,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::memory;
-use crate::train::pair::{Merge, TokenPair, Word};
-use crate::train::pair_counts::PairCounts;
+use crate::train::pair_counts::{Merge, PairCounts, TokenPair, Word};
 
 /// A token beside a merge: twice its id, plus one if it is on the right.
 pub(super) type Neighbour = u32;

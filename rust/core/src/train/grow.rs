@@ -3,7 +3,8 @@
 //! Training makes one merge after another, so the vocabularies of one run are nested: a smaller one
 //! is a prefix of a larger one. [`truncate`] takes a prefix, [`resume`] continues the run,
 //! [`extend`] adds tokens learnt from other text, and [`train_with`] starts with initial tokens.
-//! Resuming with the counts of a coarser pattern and a veto learns superwords.
+//! Resuming with the counts of a coarser pattern and a veto learns superwords. A finished training
+//! becomes a tokenizer here.
 
 use std::num::NonZeroU64;
 
@@ -11,6 +12,7 @@ use crate::count::Counts;
 use crate::error::{Error, Reason, Result, WayOut};
 use crate::memory;
 use crate::pretokenize::{Pattern, Splitter};
+use crate::rules::TextRules;
 use crate::tokenizer::{Tokenizer, tokens_of};
 use crate::train::{TrainOptions, Trained, train, train_more};
 use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, Vocabulary, check_size};
@@ -287,4 +289,30 @@ fn trained_merges(tokenizer: &Tokenizer) -> Result<&[(u32, u32)]> {
 /// A number as an id.
 fn id(number: usize) -> u32 {
     u32::try_from(number).expect("vocabularies are below 2^21 ids")
+}
+
+impl Trained {
+    /// The tokenizer of these merges: the 256 bytes, one token per merge, then the special tokens.
+    /// It merges by rank. The rules are usually the pattern by which the text was counted.
+    ///
+    /// Fails if a special token is given twice, the pattern does not compile, or there is not
+    /// enough memory for the tokens.
+    pub fn to_tokenizer(
+        &self,
+        special: &[String],
+        rules: impl Into<TextRules>,
+    ) -> Result<Tokenizer> {
+        let tokens = tokens_of(&self.merges, (0..=255).map(|byte| vec![byte]).collect())?;
+        let special: Vec<_> = special.iter().cloned().zip(first_special(tokens.len())?..).collect();
+        let vocabulary = Vocabulary::new(tokens.into_iter().zip(0..), special)?;
+        let tokenizer = Tokenizer::from_ranks(vocabulary, rules)?;
+        let tokenizer =
+            tokenizer.with_merges(memory::copy(&self.merges)?, memory::copy(&self.replacements)?);
+        Ok(tokenizer.with_note("exhausted", &self.exhausted))
+    }
+}
+
+fn first_special(tokens: usize) -> Result<u32> {
+    u32::try_from(tokens)
+        .map_err(|_| Error::Vocabulary { reason: format!("{tokens} tokens are too many").into() })
 }

@@ -10,12 +10,10 @@ use crate::memory;
 use crate::tokenizer::Tokenizer;
 use crate::train::changes::{Changes, Neighbour, grow, new_pair};
 use crate::train::order::TieOrder;
-use crate::train::pair::{Merge, TokenPair};
-use crate::train::pair_counts::PairCounts;
+use crate::train::pair_counts::{Merge, PairCounts, TokenPair};
 use crate::train::postings::Postings;
 use crate::train::queue::Queue;
-use crate::train::seed::Seed;
-use crate::train::words::Words;
+use crate::train::words::{Seed, Words};
 
 /// The words of a text, its pairs with their counts, and where they occur.
 pub struct MergedText {

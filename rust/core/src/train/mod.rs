@@ -29,39 +29,19 @@
 //! cross spaces, `veto` says which are allowed, and `segments` cuts long pretokens.
 
 mod changes;
-
-mod finish;
-
 pub mod grow;
-
 pub mod merged_text;
-
 mod options;
-
 pub mod order;
-
-pub mod pair;
-
 mod pair_counts;
-
 mod postings;
-
 pub mod queue;
-
-pub mod seed;
-
 mod segments;
-
-mod trainer;
-
-mod veto;
-
-mod words;
-
-mod worker;
-
 #[cfg(test)]
 mod tests;
+mod trainer;
+mod words;
+mod worker;
 
 use std::num::NonZeroU64;
 
@@ -69,10 +49,11 @@ use crate::count::Counts;
 use crate::error::Result;
 use crate::tokenizer::Tokenizer;
 use options::Tuning;
-pub use options::{Mismatch, Ties, TrainOptions, Trained};
+pub use options::{Mismatch, Ties, TrainOptions, Trained, Veto};
+pub use pair_counts::TokenPair;
 use segments::AdjacentPairs;
 use trainer::with_trainer;
-pub use veto::Veto;
+pub use words::Seed;
 
 pub use crate::vocabulary::check_size;
 

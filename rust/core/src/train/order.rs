@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::error::Result;
 use crate::memory;
-use crate::train::pair::TokenPair;
+use crate::train::pair_counts::TokenPair;
 
 /// A rule that breaks ties.
 pub trait TieOrder {

@@ -3,9 +3,8 @@
 use crate::error::Result;
 use crate::hash::key::hash_number;
 use crate::hash::row_index::RowIndex;
-use crate::machine::prefetch::prefetch;
+use crate::machine::simd::prefetch;
 use crate::memory;
-use crate::train::pair::TokenPair;
 
 /// How many pairs ahead the entry of a pair is prefetched.
 const AHEAD_PAIRS: usize = 8;
@@ -114,4 +113,18 @@ impl PairCounts {
 #[inline]
 fn hash((left, right): TokenPair) -> u64 {
     hash_number(u64::from(left) << 32 | u64::from(right))
+}
+
+/// Two adjacent tokens.
+pub type TokenPair = (u32, u32);
+
+/// A word, identified by the index of its first cell in [`Cells`](super::words::Cells).
+pub(super) type Word = u32;
+
+/// A pair to be merged, its index, and the id of the token that it becomes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Merge {
+    pub(super) pair: TokenPair,
+    pub(super) index: u32,
+    pub(super) new: u32,
 }

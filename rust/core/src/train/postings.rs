@@ -5,8 +5,7 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::memory;
 use crate::train::changes::{Neighbour, resize};
-use crate::train::pair::{TokenPair, Word};
-use crate::train::pair_counts::PairCounts;
+use crate::train::pair_counts::{PairCounts, TokenPair, Word};
 use crate::train::words::Words;
 
 /// Dropped postings take at most one part in so many of the memory; in a large corpus, they would be

@@ -23,8 +23,7 @@ use std::collections::BinaryHeap;
 use crate::error::Result;
 use crate::memory;
 use crate::train::order::{Position, TieOrder};
-use crate::train::pair::TokenPair;
-use crate::train::pair_counts::PairCounts;
+use crate::train::pair_counts::{PairCounts, TokenPair};
 
 /// All pairs that may be merged, by count and then by the rule for ties.
 ///

@@ -20,13 +20,12 @@ use hashbrown::{HashMap, HashSet};
 
 use crate::count::{Counts, DistinctRows};
 use crate::error::{Error, Result};
-use crate::memory;
-use crate::parallel;
 use crate::tokenizer::Tokenizer;
 use crate::train::TrainOptions;
-use crate::train::pair::TokenPair;
-use crate::train::seed::Seed;
-use crate::train::veto::{PairVeto, Veto};
+use crate::train::options::{PairVeto, Veto};
+use crate::train::pair_counts::TokenPair;
+use crate::train::words::Seed;
+use crate::{memory, parallel};
 
 /// Counts in files are read in pieces of about this many bytes; the pages of each are then
 /// released.

@@ -5,20 +5,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::count::Counts;
 use crate::error::{Error, Result};
-use crate::memory;
 use crate::parallel::{self, lock};
 use crate::tokenizer::Tokenizer;
 use crate::train::changes::{Neighbour, Sums, new_pair};
-use crate::train::options::{Mismatch, TrainOptions, Trained, Tuning};
+use crate::train::options::{Mismatch, PairVeto, TrainOptions, Trained, Tuning};
 use crate::train::order::{Position, TieOrder};
-use crate::train::pair::{Merge, TokenPair};
-use crate::train::pair_counts::PairCounts;
+use crate::train::pair_counts::{Merge, PairCounts, TokenPair};
 use crate::train::queue::Queue;
-use crate::train::seed::Seed;
-use crate::train::veto::PairVeto;
+use crate::train::words::Seed;
 use crate::train::worker::Worker;
 use crate::vocabulary::check_size;
-use crate::with_order;
+use crate::{memory, with_order};
 
 /// Each new floor is the previous one divided by this.
 const FLOOR_DIVISOR: u64 = 4;

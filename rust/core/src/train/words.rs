@@ -1,4 +1,5 @@
-//! Distinct pretokens as sequences of ids, which merges rewrite in place.
+//! Distinct pretokens as sequences of ids, which merges rewrite in place: first the ids of the 256
+//! bytes, or of the tokenizer that is trained further.
 
 use std::ops::Range;
 
@@ -7,11 +8,13 @@ use hashbrown::HashMap;
 
 use crate::count::Counts;
 use crate::error::{Error, Result};
-use crate::machine::prefetch::prefetch;
+use crate::machine::simd::prefetch;
 use crate::memory;
+use crate::merge::build;
+use crate::merge::merger::{MergeScratch, Merger};
+use crate::tokenizer::Tokenizer;
 use crate::train::changes::Changes;
-use crate::train::pair::{TokenPair, Word};
-use crate::train::seed::Seed;
+use crate::train::pair_counts::{TokenPair, Word};
 
 /// A range of the distinct pretokens, without those of a single id.
 ///
@@ -289,4 +292,56 @@ fn cells<C: Cell>((left, right): TokenPair) -> (C, C) {
 #[inline]
 fn find<C: Cell>(ids: &[C], (left, right): (C, C)) -> Option<usize> {
     ids.windows(2).position(|ids| ids[0] == left && ids[1] == right)
+}
+
+/// The tokens before the first merge, and the ids of pretokens in them.
+pub struct Seed<'a> {
+    base: Option<Base<'a>>,
+}
+
+struct Base<'a> {
+    tokenizer: &'a Tokenizer,
+    /// Merges as training does, by the list of merges only.
+    merger: Merger,
+    scratch: MergeScratch,
+}
+
+impl<'a> Seed<'a> {
+    /// The tokens of `base`, or without a base the 256 bytes, whose ids are their values.
+    pub fn new(base: Option<&'a Tokenizer>) -> Result<Self> {
+        let Some(tokenizer) = base else { return Ok(Self { base: None }) };
+        let vocabulary = tokenizer.vocabulary();
+        let pairs = build::by_merges(vocabulary, tokenizer.merges())?;
+        let merger = Merger::new(vocabulary, tokenizer.rule(), pairs)?;
+        Ok(Self { base: Some(Base { tokenizer, merger, scratch: MergeScratch::default() }) })
+    }
+
+    /// The bytes of every token, in the order of ids; empty for an id without a token.
+    pub fn tokens(&self) -> Result<Vec<Vec<u8>>> {
+        let Some(base) = &self.base else { return Ok((0..=255).map(|byte| vec![byte]).collect()) };
+        base.tokenizer.vocabulary().all_bytes()
+    }
+
+    /// The length in bytes of every token.
+    pub fn token_lengths(&self) -> Result<Vec<u32>> {
+        let length = |token: &Vec<u8>| u32::try_from(token.len());
+        let lengths = self.tokens()?.iter().map(length).collect::<std::result::Result<_, _>>();
+        lengths.map_err(|_| Error::TooManyPretokens)
+    }
+
+    /// Replace `ids` by the ids of a pretoken.
+    pub(super) fn ids(&mut self, pretoken: &[u8], ids: &mut Vec<u32>) -> Result<()> {
+        ids.clear();
+        match &mut self.base {
+            None => {
+                memory::reserve(ids, pretoken.len())?;
+                ids.extend(pretoken.iter().map(|&byte| u32::from(byte)));
+            }
+            Some(Base { merger, scratch, .. }) => {
+                memory::reserve(ids, pretoken.len())?;
+                merger.merge(pretoken, scratch, ids)?;
+            }
+        }
+        Ok(())
+    }
 }

@@ -5,11 +5,9 @@ use std::ops::Range;
 use crate::count::Counts;
 use crate::error::{Error, Result};
 use crate::train::changes::{Changes, Neighbour, grow, ids_with};
-use crate::train::pair::{Merge, TokenPair};
-use crate::train::pair_counts::PairCounts;
+use crate::train::pair_counts::{Merge, PairCounts, TokenPair};
 use crate::train::postings::Postings;
-use crate::train::seed::Seed;
-use crate::train::words::Words;
+use crate::train::words::{Seed, Words};
 
 /// A range of the words, and which of them contain each pair.
 pub(super) struct Worker {

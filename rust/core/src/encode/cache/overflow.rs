@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crate::encode::cache::entry::{self, THREE};
 use crate::error::Result;
 use crate::machine::huge_pages::AlignedBuffer;
-use crate::machine::prefetch::prefetch;
+use crate::machine::simd::prefetch;
 use crate::parallel::Padded;
 
 /// Longer pretokens (in bytes) are not cached. A pretoken has at most as many ids as bytes.

@@ -17,7 +17,7 @@ use crate::encode::cache::overflow::{self, Overflow};
 use crate::error::Result;
 use crate::hash::key::{Key, MAX_KEY_BYTES};
 use crate::machine::huge_pages::{AlignedBuffer, HUGE_PAGE_BYTES};
-use crate::machine::prefetch::prefetch;
+use crate::machine::simd::prefetch;
 use crate::parallel::Padded;
 
 /// The number of entries of a line, and of words.

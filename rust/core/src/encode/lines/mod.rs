@@ -16,10 +16,7 @@
 //! merge becomes possible during the second phase, and if no two merges create the same token.
 //! Other vocabularies are encoded without it.
 
-mod filter;
-
 mod phases;
-
 mod second_phase;
 
 use std::slice;
@@ -31,15 +28,13 @@ use crate::encode::pretoken::PretokenEncoder;
 use crate::error::Result;
 use crate::hash::key::MAX_KEY_BYTES;
 use crate::memory;
-use crate::merge::merger::Merger;
-use crate::merge::whole::MergeScratch;
+use crate::merge::merger::{MergeScratch, Merger};
 use crate::pretokenize::{Pattern, PretokenEnds, Splitter};
 use crate::vocabulary::MergeRule;
 
-use filter::TokenFilter;
 use phases::Phases;
 pub(crate) use phases::crosses_space;
-use second_phase::SecondPhase;
+use second_phase::{SecondPhase, TokenFilter};
 
 /// The pattern that proposes the ends of words. Any pattern gives exact ids; this one splits like
 /// most others.
@@ -98,9 +93,7 @@ impl Superwords {
             return Ok(None);
         }
         let Some(phases) = Phases::new(encoder)? else { return Ok(None) };
-        let Some(second) = SecondPhase::new(&phases, vocabulary.len(), pairs)? else {
-            return Ok(None);
-        };
+        let second = SecondPhase::new(&phases, pairs)?;
         let (joined, whole) = (phases.joined(vocabulary), TokenFilter::of(vocabulary)?);
         // The table contains the ids, so the rule only determines that merging starts with bytes.
         let low = Merger::new(vocabulary, MergeRule::Ranks, phases.low.finish(vocabulary))?;

@@ -1,20 +1,20 @@
-//! The second phase of a line: merges the ids of its words, run by run.
+//! The second phase of a line merges the ids of its words, run by run.
+//!
+//! Filters that fit the inner caches, hashed sets of bits, tell where certainly nothing merges.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::ops::Range;
 
-use crate::encode::lines::filter::{JointFilter, hash_pair, index};
 use crate::encode::lines::phases::Phases;
 use crate::error::Result;
+use crate::hash::key::hash_number;
 use crate::machine::lanes::Portable;
 use crate::memory;
+use crate::merge::heap::{HeapMerge, RankedPairs};
 use crate::merge::pair_table::{NO_MERGE, PairTable, Pairs};
+use crate::vocabulary::Vocabulary;
 
-/// Runs of more ids are merged with a queue, in less than quadratic time.
+/// Runs of more ids are merged with a heap, in less than quadratic time.
 const MAX_RUN_IDS: usize = 32;
-
-/// In place of the index of the next id: this id was merged into another.
-const GONE: usize = usize::MAX;
 
 /// The merges from the limit on.
 #[derive(Debug)]
@@ -24,10 +24,13 @@ pub(super) struct SecondPhase {
 }
 
 impl SecondPhase {
-    /// `None` if the `ids` ids of the vocabulary are too many for [`HighPairs`]; `pairs` has all merges.
-    pub(super) fn new(phases: &Phases, ids: usize, pairs: &PairTable) -> Result<Option<Self>> {
-        let Some(ranks) = HighPairs::of(&phases.high, ids, pairs)? else { return Ok(None) };
-        Ok(Some(Self { joints: JointFilter::of(phases.joints())?, ranks }))
+    /// The second of two phases; `pairs` has all merges.
+    pub(super) fn new(phases: &Phases, pairs: &PairTable) -> Result<Self> {
+        let mut ranks = HighPairs::with_capacity(phases.high.len())?;
+        for &(left, right) in &phases.high {
+            ranks.insert(left, right, pairs.rank(left, right, Portable));
+        }
+        Ok(Self { joints: JointFilter::of(phases.joints())?, ranks })
     }
 
     /// Merge the ids from `from` on, run by run; `pairs` has all merges.
@@ -108,14 +111,14 @@ struct HighMerges<'a> {
     ids: &'a PairTable,
 }
 
-impl HighMerges<'_> {
+impl RankedPairs for HighMerges<'_> {
     #[inline]
-    fn rank(&self, left: u32, right: u32) -> u32 {
+    fn rank_at(&self, left: u32, right: u32, _place: Range<usize>) -> u32 {
         self.ranks.rank(left, right)
     }
 
     #[inline]
-    fn id(&self, rank: u32) -> u32 {
+    fn merged(&self, rank: u32) -> u32 {
         self.ids.id(rank)
     }
 }
@@ -123,8 +126,8 @@ impl HighMerges<'_> {
 /// The ranks of the merges from the limit on, in a hash table that fits the inner caches. The table
 /// of all merges does not fit, and waiting for it took half of the time of the second phase.
 ///
-/// A word of 64 bits holds a merge: 21 bits for each id, and 22 for the rank. A word of all ones is
-/// free. Larger vocabularies are encoded without the two phases.
+/// A word of 64 bits holds a merge: 21 bits for each id, and 22 for the rank, none of them the
+/// largest number of these bits. A word of all ones is free.
 #[derive(Debug)]
 struct HighPairs {
     words: Vec<u64>,
@@ -135,24 +138,6 @@ impl HighPairs {
     const FREE: u64 = u64::MAX;
     const ID_BITS: u32 = 21;
     const RANK_BITS: u32 = 22;
-
-    /// The table for merges of a vocabulary with `ids` ids; `None` if an id or a rank has too many
-    /// bits.
-    fn of(merges: &[(u32, u32)], ids: usize, pairs: &PairTable) -> Result<Option<Self>> {
-        // Two ids of all ones with a rank of all ones would equal a free word.
-        if ids >= 1 << Self::ID_BITS {
-            return Ok(None);
-        }
-        let mut table = Self::with_capacity(merges.len())?;
-        for &(left, right) in merges {
-            let rank = pairs.rank(left, right, Portable);
-            if rank >= 1 << Self::RANK_BITS {
-                return Ok(None);
-            }
-            table.insert(left, right, rank);
-        }
-        Ok(Some(table))
-    }
 
     /// An empty table with capacity for `count` merges.
     fn with_capacity(count: usize) -> Result<Self> {
@@ -197,11 +182,11 @@ impl HighPairs {
 /// Merge a run of two ids in place; returns the number of remaining ids.
 #[inline]
 fn merge_two(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
-    let rank = pairs.rank(ids[0], ids[1]);
+    let rank = pairs.ranks.rank(ids[0], ids[1]);
     if rank == NO_MERGE {
         return 2;
     }
-    ids[0] = pairs.id(rank);
+    ids[0] = pairs.ids.id(rank);
     1
 }
 
@@ -211,68 +196,128 @@ fn merge_short(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
     let mut length = ids.len();
     let mut ranks = [NO_MERGE; MAX_RUN_IDS];
     for (rank, pair) in ranks.iter_mut().zip(ids.windows(2)) {
-        *rank = pairs.rank(pair[0], pair[1]);
+        *rank = pairs.ranks.rank(pair[0], pair[1]);
     }
     while length > 1 {
         // Pairs of rank and position: the smallest is the lowest rank, at the leftmost position.
         let all = ranks[..length - 1].iter().copied().zip(0..);
         let Some((rank, at)) = all.min().filter(|&(rank, _)| rank != NO_MERGE) else { break };
-        ids[at] = pairs.id(rank);
+        ids[at] = pairs.ids.id(rank);
         ids.copy_within(at + 2..length, at + 1);
         ranks.copy_within(at + 1..length - 1, at);
         length -= 1;
         for left in [at.checked_sub(1), Some(at)].into_iter().flatten() {
             let right = ids[..length].get(left + 1);
-            ranks[left] = right.map_or(NO_MERGE, |&right| pairs.rank(ids[left], right));
+            ranks[left] = right.map_or(NO_MERGE, |&right| pairs.ranks.rank(ids[left], right));
         }
     }
     length
 }
 
-/// The same for a run of any length, with a queue.
+/// The same for a run of any length.
 fn merge_long(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
-    // The ids stay at their places, linked to their neighbours: nothing moves until all is merged.
-    let mut next: Vec<usize> = (1..=ids.len()).collect();
-    let mut before: Vec<Option<usize>> = (0..ids.len()).map(|at| at.checked_sub(1)).collect();
-    let rank = |ids: &[u32], next: &[usize], at: usize| {
-        ids.get(next[at]).map_or(NO_MERGE, |&right| pairs.rank(ids[at], right))
-    };
-    let all = (0..ids.len()).map(|at| Reverse((rank(ids, &next, at), at)));
-    let mut queue: BinaryHeap<_> = all.filter(|entry| entry.0.0 != NO_MERGE).collect();
-    while let Some(Reverse((lowest, at))) = queue.pop() {
-        // The entry is stale if the id was merged into another, or if its right neighbour changed.
-        if next[at] == GONE || rank(ids, &next, at) != lowest {
-            continue;
-        }
-        // Take the right id out of the list, and look up the two pairs that the new id is in.
-        let right = next[at];
-        ids[at] = pairs.id(lowest);
-        next[at] = std::mem::replace(&mut next[right], GONE);
-        if let Some(before) = before.get_mut(next[at]) {
-            *before = Some(at);
-        }
-        for left in [before[at], Some(at)].into_iter().flatten() {
-            let rank = rank(ids, &next, left);
-            if rank != NO_MERGE {
-                queue.push(Reverse((rank, left)));
-            }
-        }
+    let mut heap = HeapMerge::default();
+    heap.merge(pairs, ids.iter().copied().enumerate(), ids.len(), || false);
+    let merged = heap.parts().zip(&mut *ids).map(|((_, id), place)| *place = id);
+    merged.count()
+}
+
+/// The number of bits for each entry: at most one bit of 16 is set, so about one of 16 items that are
+/// not in the set is answered "perhaps".
+const BITS_EACH: usize = 16;
+
+/// Bits that are selected by a hash.
+#[derive(Debug)]
+struct BitSet {
+    words: Vec<u64>,
+    /// The number of low bits of a hash that are dropped.
+    shift: u32,
+}
+
+impl BitSet {
+    /// An empty set for this many entries.
+    fn for_entries(count: usize) -> Result<Self> {
+        let bits = (count * BITS_EACH).next_power_of_two().max(64);
+        Ok(Self { words: memory::zeros(bits / 64)?, shift: 64 - bits.ilog2() })
     }
-    let mut kept = 0;
-    for at in 0..ids.len() {
-        if next[at] != GONE {
-            ids[kept] = ids[at];
-            kept += 1;
-        }
+
+    fn insert(&mut self, hash: u64) {
+        let bit = index(hash, self.shift);
+        self.words[bit >> 6] |= 1 << (bit & 63);
     }
-    kept
+
+    #[inline]
+    fn may_hold(&self, hash: u64) -> bool {
+        let bit = index(hash, self.shift);
+        self.words[bit >> 6] >> (bit & 63) & 1 != 0
+    }
+}
+
+/// The points at which a merge of the second phase may join two tokens: pairs of ids of the first
+/// phase.
+#[derive(Debug)]
+pub(super) struct JointFilter(BitSet);
+
+impl JointFilter {
+    /// The filter of these points.
+    pub(super) fn of(joints: impl ExactSizeIterator<Item = (u32, u32)>) -> Result<Self> {
+        let mut set = BitSet::for_entries(joints.len())?;
+        joints.for_each(|(left, right)| set.insert(hash_pair(left, right)));
+        Ok(Self(set))
+    }
+
+    /// Whether a merge may join two tokens at the point between these ids.
+    #[inline]
+    pub(super) fn may_join(&self, left: u32, right: u32) -> bool {
+        self.0.may_hold(hash_pair(left, right))
+    }
+}
+
+/// All tokens, by their length and first bytes. Few lines pass it, so lookups in the vocabulary,
+/// which is larger than the inner caches, are rare.
+#[derive(Debug)]
+pub(super) struct TokenFilter(BitSet);
+
+impl TokenFilter {
+    pub(super) fn of(vocabulary: &Vocabulary) -> Result<Self> {
+        let mut set = BitSet::for_entries(vocabulary.len())?;
+        vocabulary.ordinary_tokens().for_each(|(token, _)| set.insert(hash_start(token)));
+        Ok(Self(set))
+    }
+
+    /// False if the pretoken is not a token.
+    #[inline]
+    pub(super) fn may_hold(&self, pretoken: &[u8]) -> bool {
+        self.0.may_hold(hash_start(pretoken))
+    }
+}
+
+/// The hash of a pair of ids.
+#[inline]
+pub(super) fn hash_pair(left: u32, right: u32) -> u64 {
+    hash_number(u64::from(left) << 32 | u64::from(right))
+}
+
+/// The hash of the length and the first eight bytes.
+#[inline]
+fn hash_start(token: &[u8]) -> u64 {
+    let start = token.first_chunk().copied().map_or_else(
+        || token.iter().fold(0, |all, &byte| all << 8 | u64::from(byte)),
+        u64::from_le_bytes,
+    );
+    let length = u64::try_from(token.len()).unwrap_or_default();
+    hash_number(start ^ length.rotate_right(8))
+}
+
+/// A hash without its `shift` low bits, as an index.
+#[inline]
+pub(super) fn index(hash: u64, shift: u32) -> usize {
+    usize::try_from(hash >> shift).expect("a small number")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::merge::pair_table::PairTableBuilder;
-    use crate::vocabulary::Vocabulary;
 
     #[test]
     fn pairs_of_the_largest_ids_and_ranks_are_distinguished() {
@@ -283,13 +328,5 @@ mod tests {
         assert_eq!(pairs.rank(most, most - 1), NO_MERGE);
         assert_eq!(pairs.rank(0, 0), NO_MERGE);
         assert_eq!(HighPairs::with_capacity(1).unwrap().rank(most, most), NO_MERGE);
-    }
-
-    #[test]
-    fn vocabularies_of_two_million_ids_are_encoded_without_two_phases() {
-        let vocabulary = Vocabulary::new((0..=255).map(|byte| vec![byte]).zip(0u32..), []).unwrap();
-        let empty = PairTableBuilder::with_capacity(1, Vec::new()).unwrap().finish(&vocabulary);
-        assert!(HighPairs::of(&[], (1 << 21) - 1, &empty).unwrap().is_some());
-        assert!(HighPairs::of(&[], 1 << 21, &empty).unwrap().is_none());
     }
 }

@@ -15,7 +15,6 @@
 //! Tables are optional: where a file has none, or only of unknown kinds, they are built at loading.
 
 mod container;
-
 #[cfg(test)]
 mod tests;
 
@@ -24,9 +23,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::encode::pretoken::MergeTables;
+use crate::encode::pretoken::{MergeTables, UnmadeTokens};
 use crate::encode::split_points::SplitPoints;
-use crate::encode::unmade::UnmadeTokens;
 use crate::error::{Error, Reason, Result, WayOut};
 use crate::formats::whole_file;
 use crate::machine::array::{Array, FileBytes};

@@ -9,7 +9,8 @@ use std::collections::HashSet;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value};
 
 use crate::error::{Error, Reason, Result};
@@ -48,7 +49,9 @@ fn broken(error: &serde_json::Error, place: &str) -> Error {
 // ---------------------------------------------------------------------------- names and objects
 
 /// A string, borrowed from the file unless it contains escapes.
-pub(super) struct Name<'a>(pub(super) Cow<'a, str>);
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(super) struct Name<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// The entries of an object, in the order of the file.
 pub(super) struct Object<'a, V>(pub(super) Vec<(Name<'a>, V)>);
@@ -72,30 +75,6 @@ impl<V> Object<'_, V> {
 /// The error for a name that occurs twice in an object.
 pub(super) fn twice(place: &str, name: &str) -> Error {
     invalid(place, format!("invalid JSON: duplicate name {name:?} in an object"))
-}
-
-struct NameVisitor;
-
-impl<'de> Visitor<'de> for NameVisitor {
-    type Value = Name<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> std::result::Result<Name<'de>, E> {
-        Ok(Name(Cow::Borrowed(text)))
-    }
-
-    fn visit_str<E>(self, text: &str) -> std::result::Result<Name<'de>, E> {
-        Ok(Name(Cow::Owned(text.to_owned())))
-    }
-}
-
-impl<'de> Deserialize<'de> for Name<'de> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        from.deserialize_str(NameVisitor)
-    }
 }
 
 /// Collects all entries of an object.

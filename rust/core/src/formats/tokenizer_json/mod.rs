@@ -6,36 +6,21 @@
 //! `normalizer`, `pre_tokenizer`, `post_processor`, `decoder`, and the tables of the model: `file`),
 //! and the parts of a tokenizer are built of them. Most files have one of two forms, for which there
 //! are fast ways: their tokens are bytes (`bytes`), or characters with byte fallback and U+2581 for
-//! spaces (`spaces`). All others have the general form (`symbols`). `write` goes the other way.
+//! spaces (`spaces`). All others have the general form: their tokens are names (`bytes`). `write` goes the other way.
 
 mod added_tokens;
-
 mod bytes;
-
 mod cuts;
-
 mod decoder;
-
 mod document;
-
 mod file;
-
 mod json;
-
 mod normalizer;
-
 mod oniguruma;
-
 mod post_processor;
-
 mod pre_tokenizer;
-
 mod spaces;
-
-mod symbols;
-
 mod tables;
-
 mod write;
 
 pub use oniguruma::{from_oniguruma, means_the_same, to_oniguruma};
@@ -66,7 +51,7 @@ pub fn read(data: &[u8], lossy: bool) -> Result<TokenizerParts> {
     }
     match spaces::form(&file) {
         Some(form) => spaces::parts(file, form),
-        None => symbols::parts(file),
+        None => bytes::parts_of_names(file),
     }
 }
 

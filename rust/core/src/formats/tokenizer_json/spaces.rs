@@ -14,7 +14,7 @@ use super::file::{File, byte_of};
 use super::tables::MergeIds;
 use crate::error::Result;
 use crate::pretokenize::{Pattern, Splitter};
-use crate::rules::spaces::META;
+use crate::rules::normalizer::META;
 use crate::rules::{
     AddedToken, DecoderStep, Normalizer, NormalizerStep, PreTokenizerStep, ReplacePattern,
     SpacePrefix, TextRules,

@@ -2,7 +2,7 @@
 //! what the format cannot hold.
 //!
 //! A file gives the same ids. A tokenizer with the rule of ranks is written as one pair for each
-//! token (see [`rule_of_ranks`](crate::formats::rule_of_ranks)). A split by GPT-2's pattern is
+//! token (see [`rule_of_ranks`](crate::formats::ranks)). A split by GPT-2's pattern is
 //! written as the `ByteLevel` that has it, and other patterns as their publishers spell them.
 
 use std::borrow::Cow;
@@ -10,13 +10,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::file;
 use super::json::JsonNode;
 use super::oniguruma::means_the_same;
 use super::tables::{quote, write_merges, write_vocabulary};
 use super::{
-    added_tokens as entries_of_added, decoder as decoders, is_harmless, normalizer, post_processor,
-    pre_tokenizer, spaces,
+    added_tokens as entries_of_added, decoder as decoders, file, is_harmless, normalizer,
+    post_processor, pre_tokenizer, spaces,
 };
 use crate::error::Result;
 use crate::formats::ranks::EMPTY_NOTE;
@@ -24,11 +23,10 @@ use crate::formats::rule_of_ranks::{is_rule_of_ranks, pairs_of_ranks};
 use crate::memory;
 use crate::pretokenize::{Splitter, match_lengths};
 use crate::rules::byte_level::{character, to_bytes};
-use crate::rules::spaces::META;
-use crate::rules::symbols::name_of_byte;
+use crate::rules::normalizer::META;
 use crate::rules::{
     AddedToken, Decoder, DecoderStep, NormalizerStep, PreTokenizer, PreTokenizerStep, SpacePrefix,
-    StartSymbols, TextRules,
+    StartSymbols, TextRules, name_of_byte,
 };
 use crate::tokenizer::parts::TokenizerParts;
 use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, TOKEN_OVERHEAD_BYTES};

@@ -20,14 +20,13 @@
     reason = "the code must be compiled for the instructions of the caller"
 )]
 
-use crate::machine::prefetch::prefetch;
-use crate::machine::simd::{Portable, SimdLevel, Work};
+use crate::machine::simd::{Portable, SimdLevel, Work, prefetch};
 use crate::pretokenize::ends::PretokenEnds;
 use crate::pretokenize::pattern_shape::{Contraction, PatternShape, Prefix, Tail};
 #[cfg(target_arch = "x86_64")]
 use crate::pretokenize::scan::classify::ByRows;
 use crate::pretokenize::scan::classify::Classify;
-use crate::pretokenize::scan::masks::{BLOCK_BYTES, Masks};
+use crate::pretokenize::scan::non_ascii::{BLOCK_BYTES, Masks};
 use crate::pretokenize::scan::step::{self, contraction, step};
 
 /// The number of plain steps after a block without certain starts, because the next blocks would

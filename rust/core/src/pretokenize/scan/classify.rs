@@ -15,8 +15,7 @@
 )]
 
 use crate::machine::simd::Portable;
-use crate::pretokenize::scan::masks::{BLOCK_BYTES, Masks, NonAscii};
-use crate::pretokenize::scan::non_ascii::one_by_one;
+use crate::pretokenize::scan::non_ascii::{BLOCK_BYTES, Masks, NonAscii, one_by_one};
 use crate::pretokenize::unicode::Class;
 
 /// Classifies the bytes of a block; all implementations give the same masks.

@@ -5,13 +5,8 @@
 //! rare cases to [`step`].
 
 mod blocks;
-
 mod classify;
-
-mod masks;
-
 mod non_ascii;
-
 mod step;
 
 use crate::machine::simd::SimdLevel;

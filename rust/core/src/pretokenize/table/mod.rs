@@ -15,24 +15,17 @@
 //! As in [`regex`](super::regex), text that no match covers is a pretoken, and an empty match is
 //! ignored.
 
-mod parse;
-
-mod classes;
-
 mod automaton;
-
-mod bits;
-
+mod classes;
+mod parse;
 mod skip;
-
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashSet;
 
 use crate::pretokenize::ends::{Boundary, PretokenEnds};
-use automaton::Automaton;
-use bits::{EMIT, FLAG_BITS, MATCH, STOP};
+use automaton::{Automaton, EMIT, FLAG_BITS, MATCH, STOP};
 use classes::Classes;
 use skip::{STRIDE_BYTES, Skip};
 

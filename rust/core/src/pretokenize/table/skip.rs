@@ -5,7 +5,7 @@
 //! needed: a loop without lookups finds the end of the plain text, and the last byte determines the
 //! state there.
 
-use crate::pretokenize::table::bits::{EMIT, FLAG_BITS, MATCH, STOP};
+use crate::pretokenize::table::automaton::{EMIT, FLAG_BITS, MATCH, STOP};
 
 /// Bytes that are tested at once.
 const BLOCK_BYTES: usize = 16;

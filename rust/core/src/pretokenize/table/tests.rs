@@ -4,7 +4,7 @@
 use super::*;
 use crate::pretokenize::Pattern;
 use crate::pretokenize::regex::RegexSplitter;
-use crate::search::budget::Budget;
+use crate::search::Budget;
 
 /// Patterns in which the order of preference decides, and others that are hard to get right.
 const HARD: [&str; 54] = [
