@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import shards
-from bytepair.errors import ArgumentError, ShardError
+from bytepair.errors import ArgumentError, BytepairError, ShardError
 from bytepair.shards.blend import chosen_rows
 from messages import told
 
@@ -108,6 +108,19 @@ def test_a_blend_of_epochs_ends_before_a_folder_repeats(folders: dict[str, Path]
     assert all(size <= most for size, most in zip(batches.rows.values(), rows, strict=True))
     assert count == sum(batches.rows.values())
     assert any(most - size == 0 for size, most in zip(batches.rows.values(), rows, strict=True))
+
+
+@pytest.mark.parametrize("state", [[], "x", 1, {}, {"seed": 1e999}])
+def test_a_state_that_is_none_is_refused(folders: dict[str, Path], state: Any) -> None:
+    blend = shards.Blend(folders, dict.fromkeys(folders, 1))
+    wrong = {**blend.batches(1, 8).state, "rows": dict.fromkeys(folders, float("inf"))}
+    for use in (
+        lambda: blend.batches(1, 8, state=state),
+        lambda: blend.batches(1, 8, state=wrong),
+        lambda: next(iter(blend.datasets.values())).batches(1, 8, state=state),
+    ):
+        with pytest.raises(BytepairError, match="state"):
+            use()
 
 
 def test_what_cannot_be_blended_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:

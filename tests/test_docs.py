@@ -263,7 +263,14 @@ VARIES = re.compile(r"\b\d+\.\d+ s\b|\(\d+\.\d+ MB\)")
         "README.md",
         *(
             f"docs/{page}.md"
-            for page in ("fine-tune", "corpora", "engines", "evaluate", "migrate-nanochat")
+            for page in (
+                "tutorial",
+                "fine-tune",
+                "corpora",
+                "engines",
+                "evaluate",
+                "migrate-nanochat",
+            )
         ),
     ],
 )

@@ -256,6 +256,15 @@ def test_time_is_in_proportion_to_runs_with_one_score(tmp_path: Path) -> None:
         bytepair.load(path)
 
 
+def test_special_tokens_that_are_a_number_alone_are_few(tmp_path: Path) -> None:
+    numbers = {"default_vocab_size": 2_000_001, "default_num_special_tokens": 2_000_000}
+    config = {"pattern": "a", "version": "v3", **numbers}
+    path, vocabulary = tmp_path / "tekken.json", [{"rank": 0, "token_bytes": "YQ=="}]
+    path.write_text(json.dumps({"config": config, "vocab": vocabulary}))
+    with pytest.raises(FileFormatError, match="2000000 special tokens"):
+        bytepair.load(path)
+
+
 def test_names_of_special_tokens_are_short() -> None:
     name = "<" * 512
     assert small(special_tokens={name: 300}).encode(name, special="all") == [300]

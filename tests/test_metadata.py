@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair.compat import export_losses, to_huggingface
+from bytepair.compat import export_losses, to_huggingface, to_transformers
 from bytepair.errors import FormatError, LossError, OverwriteError
 from bytepair.files.safe import Cursor
 from bytepair.formats import gguf
@@ -490,6 +490,18 @@ def test_what_doubles_a_text_is_not_followed() -> None:
     processor = {"type": "Sequence", "processors": [{**one, "single": one["single"] * 2}] * 60}
     notes = {post_processor.NOTE: json.dumps(processor)}
     assert metadata.values(plain().replace(notes=notes))[post_processor.NOTE] == processor
+
+
+def test_damaged_notes_of_native_files_are_errors_of_bytepair() -> None:
+    tok = plain().replace(notes={"stop_tokens": f"[{1 << 70}]"})
+    with pytest.raises(FormatError, match="stop_tokens"):
+        export_losses(tok, "gguf")
+    tok = plain().replace(notes={post_processor.NOTE: '{"type": "x", "cls": [1], "sep": []}'})
+    assert not bytepair.prune(tok, 263).tokenizer.notes[post_processor.NOTE]
+    tok = plain().replace(notes={post_processor.NOTE: '{"type": "ByteLevel", "processors": 5}'})
+    for convert in (to_huggingface, to_transformers):
+        with pytest.raises(FormatError, match="cannot read"):
+            convert(tok)
 
 
 def test_a_folder_without_eos_takes_it_from_the_generation_config(tmp_path: Path) -> None:
