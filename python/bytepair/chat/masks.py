@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from bytepair.chat.rows import REASONING, reasoning_of, text_of
+from bytepair.chat.segments import BREAK
 from bytepair.chat.template import MessageField
 from bytepair.chat.texts import Region, Rendering
 from bytepair.errors import ConversationError
@@ -303,18 +305,25 @@ def unprompted(
     if not prompt:
         return
     *before, last = prompt
-    following = whole[len(before)] if len(before) < len(whole) else None
-    begins = list(whole[: len(before)]) == before
-    if last != following and isinstance(last, str) and isinstance(following, str):
-        ids = encode(last)
-        last = following if encode(following)[: len(ids)] == ids else last
-    if not begins or last not in (following, None):
+    at, begin = len(before), list(_ids([last], encode))
+    # A turn whose first trained text begins within the last text of the prompt divides that text.
+    following = list(_ids(whole[at : at + 3], encode))
+    if list(whole[:at]) != before or following[: len(begin)] != begin:
         yield (
             "its last turn does not continue its prompt, so the model would be trained on other "
             "ids than it sees in use",
             "pass the variables of the prompt, such as enable_thinking, or give the turn what its "
             "prompt begins, such as reasoning",
         )
+
+
+def _ids(items: Iterable[str | int | None], encode: Any) -> Iterator[int]:
+    """The ids of segments; texts side by side are one text."""
+    for is_text, run in groupby(items, lambda item: isinstance(item, str)):
+        if is_text:
+            yield from encode("".join(map(str, run)))
+        else:
+            yield from (item for item in run if isinstance(item, int) and item != BREAK)
 
 
 def endless(
