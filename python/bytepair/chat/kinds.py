@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
-from bytepair.corpus.json_values import read_json
 from bytepair.errors import ConversationError
+from bytepair.files.safe import read_json
 
 #: What the fields of a row are: a conversation of messages, or one of four formats of data sets.
 RowKind: TypeAlias = Literal["messages", "sharegpt", "alpaca", "completion", "kto"]

@@ -17,8 +17,8 @@ from bytepair._internal.checks import check_choice, refuse
 from bytepair.chat.kinds import KINDS, RowKind, is_list, no_conversation, parsed_json
 from bytepair.chat.segments import Conversation, Truncate, Writer
 from bytepair.chat.template import FIELDS, MessageField
-from bytepair.corpus.json_values import no_json
 from bytepair.errors import ConversationError
+from bytepair.files.safe import no_json
 
 #: Which turns of the assistant are trained on: all but those with `"train": false` or
 #: `"weight": 0`; the last one; or those with `"train": true` or `"weight": 1`.

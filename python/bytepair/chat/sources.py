@@ -17,14 +17,14 @@ from bytepair.chat.kinds import COLUMNS, PAIRS
 from bytepair.chat.rows import DEFAULT, ChatOptions
 from bytepair.chat.segments import Conversation
 from bytepair.corpus import documents
-from bytepair.corpus.arrow import open_ipc
+from bytepair.corpus.arrow import is_arrow, open_ipc
 from bytepair.corpus.column import Column, strings
 from bytepair.corpus.files import Input
-from bytepair.corpus.json_values import read_json
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.names import files_matching
 from bytepair.corpus.source import Reading
 from bytepair.errors import BytepairWarning, ConversationError, CorpusError, warn
+from bytepair.files.safe import read_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,13 +84,8 @@ def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
         with _as_own_errors("the table"):
             table = pa.concat_tables(_tables(source)) if _is_dataset(source) else source
             return _TableRows(*_rows_of(table, "the table", options))
-    rows: list[Conversation] = []
     if isinstance(source, str | os.PathLike):
-        for place, row in read(source, options):
-            if isinstance(row, ConversationError):
-                raise row.at(place)
-            rows.append(row)
-        return rows
+        return [_checked(place, row) for place, row in read(source, options)]
     is_sequence = hasattr(source, "__len__") and hasattr(source, "__getitem__")
     if isinstance(source, Mapping) or not is_sequence:
         raise ConversationError(
@@ -101,10 +96,16 @@ def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
     return given
 
 
+def _checked(place: str, row: Conversation | ConversationError) -> Conversation:
+    """A row that could be read; the error of any other is raised with its place."""
+    if isinstance(row, ConversationError):
+        raise row.at(place)
+    return row
+
+
 def _is_table(source: Any) -> bool:
     """Whether a source is Arrow data, a data frame, or a data set of Hugging Face."""
-    is_arrow = hasattr(source, "__arrow_c_array__") or hasattr(source, "__arrow_c_stream__")
-    return is_arrow or _is_dataset(source)
+    return is_arrow(source) or _is_dataset(source)
 
 
 def _is_dataset(source: Any) -> bool:

@@ -12,14 +12,12 @@ import click
 
 import bytepair
 from bytepair import chat
-from bytepair.chat import sources
 from bytepair.chat.kinds import PAIRS, RowKind
 from bytepair.chat.rows import ChatOptions, TrainOn
 from bytepair.chat.segments import Truncate
 from bytepair.chat.template import FIELDS
 from bytepair.cli import option
 from bytepair.cli.paths import OUTPUT_FILE
-from bytepair.errors import ConversationError
 from bytepair.files.outputs import write_whole
 
 _ANSWERS: Final = ("chosen", "rejected")
@@ -179,19 +177,22 @@ def render(
         what = ("pair" if are_pairs else "row") + "s" * (len(batch) != 1)
         click.echo(f"{path}: {len(batch):,} {what}")
         return
-    for line in map(_drawing(tok) if show else _json, _rows(batch)):
+    for line in map(_drawing(tok) if show else json.dumps, _rows(batch)):
         sys.stdout.write(f"{line}\n")
 
 
 def _count(tok: bytepair.Tokenizer, source: str, template: Any, how: ChatOptions) -> None:
     """Write the number of ids of the prompt of each conversation."""
-    for place, row in sources.read(source, how):
-        try:
-            if isinstance(row, ConversationError):
-                raise row
-            click.echo(len(tok.render_for_completion(row, template=template, options=how)))
-        except ConversationError as error:
-            raise error.at(place) from None
+    from bytepair.chat.batch import Gathered, gathered
+    from bytepair.chat.sources import read
+
+    def prompt(row: Any) -> list[int]:
+        return tok.render_for_completion(row, template=template, options=how)
+
+    out = Gathered()
+    lengths = [len(ids) for _, _, ids in gathered(read(source, how), out, how, prompt)]
+    out.skipped.warn(f"{len(lengths) + out.skipped.count:,} conversations")
+    click.echo("\n".join(map(str, lengths)))
 
 
 def _template(
@@ -225,10 +226,6 @@ def _rows(batch: Any) -> Iterator[dict[str, Any]]:
             ids, mask = one
             label = {} if good is None else {"label": bool(good[number])}
             yield {"input_ids": ids.tolist(), "loss_mask": mask.tolist(), **label}
-
-
-def _json(row: dict[str, Any]) -> str:
-    return json.dumps(row)
 
 
 def _drawing(tok: bytepair.Tokenizer) -> Any:

@@ -28,10 +28,10 @@ from bytepair.corpus import arrow, bounds
 from bytepair.corpus.bounds import Expansion, ReadBounds
 from bytepair.corpus.column import Column, Skip, SkipLog, strings, until
 from bytepair.corpus.files import Input
-from bytepair.corpus.json_values import read_json
 from bytepair.corpus.kinds import CorpusFile, Kind, compression_of, kind_of
 from bytepair.corpus.source import Reading, Source, resolve_files
 from bytepair.errors import CorpusError
+from bytepair.files.safe import read_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -182,9 +182,9 @@ def read_documents(
     """Read documents as Arrow batches with one column of large strings. Needs the extra `data`.
 
     Args:
-        source: files, as in `bytepair.train`: parquet, jsonl or text files (one document per
-            file), optionally compressed as `.gz` or `.zst`, of this machine or of remote storage
-            that Arrow supports (`s3://`, `gs://`, `hf://` and others).
+        source: files, as in `bytepair.train`: tables or text files (one document per file),
+            optionally compressed as `.gz` or `.zst`, of this machine or of remote storage that
+            Arrow supports (`s3://`, `gs://`, `hf://` and others).
         reading: which text is read; its limits of counting do not matter. Where no data set says
             which of its files are for validation, its split "val" means the last file and "train"
             all others, as in nanochat.

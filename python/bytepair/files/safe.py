@@ -9,14 +9,15 @@ nothing that a file says leads out of its folder.
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import re
 import stat
 import struct
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from bytepair.errors import FormatError, ShardError
 
@@ -50,7 +51,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"duplicate name {twice!r} in an object")
+        raise ValueError(f"duplicate name {twice[:40]!r} in an object")
     return members
 
 
@@ -165,3 +166,62 @@ class Cursor:
 def to_json(value: Any, *, indent: int | None = 2) -> bytes:
     """Encode a value as JSON in UTF-8, without escapes for non-ASCII, with a final line break."""
     return (json.dumps(value, ensure_ascii=False, indent=indent) + "\n").encode()
+
+
+#: The maximum number of levels of lists and objects in a value, and of bits of its integers.
+MOST_DEPTH: Final = 200
+MOST_BITS: Final = 4096
+
+
+def read_json(text: str) -> Any:
+    """A value of JSON, without numbers that JSON cannot hold and without keys that occur twice.
+
+    Raises:
+        ValueError: if the text is not JSON, with the reason.
+
+    Example:
+        >>> read_json('{"a": 1, "a": 2}')
+        Traceback (most recent call last):
+        ...
+        ValueError: duplicate name 'a' in an object
+    """
+    try:
+        value = _DECODER.decode(text)
+    except RecursionError:
+        raise ValueError(f"it is nested more than {MOST_DEPTH} levels deep") from None
+    reason = no_json(value)
+    if reason:
+        raise ValueError(reason)
+    return value
+
+
+def no_json(value: Any) -> str:
+    """Why JSON cannot hold a value; empty if it can.
+
+    Example:
+        >>> no_json({"a": [float("nan")]}), no_json({"a": None})
+        ('it contains the number nan', '')
+    """
+    level: list[Any] = [value]
+    for _ in range(MOST_DEPTH):
+        parts: list[Any] = []
+        for one in level:
+            if isinstance(one, float) and not math.isfinite(one):
+                return f"it contains the number {one}"
+            if isinstance(one, int) and one.bit_length() > MOST_BITS:
+                return f"it contains an integer of {one.bit_length():,} bits"
+            if isinstance(one, bytes | bytearray):
+                return f"it contains {type(one).__name__}"
+            if isinstance(one, Mapping):
+                if not all(isinstance(key, str) for key in one):
+                    return "it contains a key that is not a string"
+                parts += one.values()
+            elif isinstance(one, Sequence) and not isinstance(one, str):
+                parts += one
+        if not parts:
+            return ""
+        level = parts
+    return f"it is nested more than {MOST_DEPTH} levels deep"
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique)
