@@ -265,7 +265,7 @@ class JinjaWriter(Writer):
             return rendering, []
         role = self.template.prompted
         trained = row.trained(options.train_on, role)
-        off = [index for index, on in enumerate(trained or ()) if not on]
+        off = {index for index, on in enumerate(trained or ()) if not on}
         if self._mask == "prefixes":
             regions = masks.turns(rendering, role, trained)
         elif trained is None and options.train_fields is None:
