@@ -23,6 +23,7 @@ import pytest
 from hypothesis import settings
 
 import bytepair
+import messages
 from bytepair.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def pytest_runtest_setup() -> Any:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Any:
     """Skip tests that need a package that is missing."""
+    messages.SEEN.clear()
     return (yield from skipped_without_packages())
 
 

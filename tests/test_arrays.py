@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import bytepair
 import memory
 from bytepair.errors import SpecialTokenError
+from messages import told
 from texts import hard_text
 
 BYTES = {bytes([b]): b for b in range(256)}
@@ -122,9 +123,9 @@ class TestArrays:
             partial(bytepair.tokenizer.count_batch, SMALL),
             SMALL.encode_batch,
         ):
-            with pytest.raises(SpecialTokenError, match=r'"<s>" at byte 3'):
+            with told(SpecialTokenError):
                 call(["a", "Hi <s>"] * 3, special="error")
-            with pytest.raises(TypeError, match=r"pass \[text\]"):
+            with told(TypeError):
                 call("text")
 
 

@@ -20,6 +20,8 @@ import memory
 from bytepair.compat import encode_arrow
 from bytepair.errors import ArgumentError, CorpusError, SpecialTokenError
 from bytepair.tokenizer.batch import stream
+from conftest import refused
+from messages import told
 from texts import hard_text, unsplittable
 
 BYTES = {bytes([b]): b for b in range(256)}
@@ -128,16 +130,16 @@ class TestArrow:
         assert len(lists.values) == 4
 
     def test_what_is_no_column_of_text(self) -> None:
-        with pytest.raises(TypeError, match="has type int64, not text"):
+        with told(TypeError):
             encode_arrow(SMALL, pa.array([1]))
-        with pytest.raises(TypeError, match=r"table\['text'\]"):
+        with told(TypeError):
             encode_arrow(SMALL, pa.table({"text": ["a"]}))
-        with pytest.raises(TypeError, match="a list is not Arrow data"):
+        with told(TypeError):
             encode_arrow(SMALL, ["a"])
 
     def test_bytes_that_are_not_utf8(self) -> None:
         array = pa.array([b"ok", b"ab\xff"], pa.binary()).view(pa.string())
-        with pytest.raises(CorpusError, match="document 1 is not UTF-8 at byte 2"):
+        with told(CorpusError):
             encode_arrow(SMALL, array)
 
 
@@ -191,7 +193,7 @@ class TestFile:
             data = good[:at] + rng.choice([b"\xff", b"\xe4\xb8", b"\xed\xa0\x80"]) + good[at:]
             path.write_bytes(data)
             for separator in (None, "|"):
-                with pytest.raises(CorpusError, match=f"broken is not UTF-8 at byte {at}"):
+                with told(CorpusError, f"{path} ", f" at byte {at}"):
                     SMALL.encode_file(path, separator=separator, threads=threads)
             ids, _ = SMALL.encode_file(path, errors="replace", threads=threads)
             assert ids.tolist() == SMALL.encode(data.decode(errors="replace"))
@@ -204,12 +206,12 @@ class TestFile:
         path = tmp_path / "text"
         path.write_bytes(b"")
         assert SMALL.encode_file(path)[1].tolist() == [0, 0]
-        with pytest.raises(ValueError, match="separator is empty"):
+        with refused("separator", ""):
             SMALL.encode_file(path, separator="")
-        with pytest.raises(ValueError, match="errors is 'ignore'"):
+        with refused("errors", "ignore"):
             SMALL.encode_file(path, errors="ignore")  # type: ignore[arg-type]
         path.write_text("Hi <s>")
-        with pytest.raises(SpecialTokenError, match="at byte 3"):
+        with told(SpecialTokenError):
             SMALL.encode_file(path, special="error")
 
 
@@ -249,7 +251,7 @@ class TestIterable:
         assert head == LARGE.encode("the ab " * 40_000)[:100_000]
 
     def test_a_text_is_no_iterable_of_texts(self) -> None:
-        with pytest.raises(TypeError, match=r"pass \[text\]"):
+        with told(TypeError):
             list(SMALL.encode_stream("text"))
         with pytest.raises(TypeError):
             list(SMALL.encode_stream([b"bytes"]))  # type: ignore[list-item]
@@ -303,9 +305,9 @@ class TestTruncate:
         assert bytepair.tokenizer.truncate_text(SMALL, "theé", 2) == "theé"
 
     def test_invalid_arguments_of_truncate(self) -> None:
-        with pytest.raises(ValueError, match="keep is 'middle'; it must be"):
+        with told(ValueError):
             bytepair.tokenizer.truncate_text(SMALL, "text", 1, keep="middle")  # type: ignore[arg-type]
-        with pytest.raises(ArgumentError, match="max_tokens is -1"):
+        with told(ArgumentError):
             bytepair.tokenizer.truncate_text(SMALL, "text", -1)
 
 

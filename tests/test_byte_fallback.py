@@ -23,6 +23,7 @@ from bytepair import _core, reference
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.properties.tokens import all_tokens
 from commands import package, run
+from messages import told
 from pieces import BYTES, META, around, document, field, learnt, model, number, piece
 from texts import hard_text
 
@@ -256,15 +257,15 @@ def test_files_and_commands(tmp_path: Path) -> None:
 def test_formats_of_bytes_are_refused(format: str, tmp_path: Path) -> None:
     tok, _ = pair("prepend", False)
     assert "merges characters" in " ".join(bytepair.compat.export_losses(tok, format))
-    with pytest.raises(UnsupportedError, match="merges characters"):
+    with told(UnsupportedError):
         tok.export(tmp_path / "x", format, lossy=True)
 
 
 def test_what_needs_bytes_says_so() -> None:
     tok, _ = pair("prepend", False)
-    with pytest.raises(ValueError, match="merges characters"):
+    with told(ValueError):
         bytepair.compat.to_tiktoken(tok)
-    with pytest.raises(bytepair.errors.PatternError, match="covers are exact only"):
+    with told(bytepair.errors.PatternError):
         bytepair.engines.cover(tok, "the")
 
 
@@ -321,27 +322,19 @@ def test_unusual_documents_do_what_they_do_in_tokenizers(
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    "data",
     [
-        (
-            changed(normalizer=None, pre_tokenizer=NO_SCHEME),
-            'prepend_scheme: "" is not one',
-        ),
-        (changed(model={"type": "WordPiece"}), "model.type: a WordPiece model is not BPE"),
-        (changed(model={"type": "WordLevel"}), "model.type: a WordLevel model is not BPE"),
-        (changed(model={"type": "Unigram", "vocab": [["a", 0.0]]}), "a Unigram model is not BPE"),
-        (changed(model={"merges": ["t"]}), r"merges\[0\]: a merge must be two tokens"),
-        (changed(model={"merges": ["t zz"]}), r'merges\[0\]: "zz" is not in the vocabulary'),
-        (
-            changed(model={"vocab": dict.fromkeys([*BYTES, "a"], 7)}),
-            r'vocab\["<0x01>"\]: "<0x00>" also has the id 7',
-        ),
+        changed(normalizer=None, pre_tokenizer=NO_SCHEME),
+        changed(model={"type": "WordPiece"}),
+        changed(model={"type": "WordLevel"}),
+        changed(model={"type": "Unigram", "vocab": [["a", 0.0]]}),
+        changed(model={"merges": ["t"]}),
+        changed(model={"merges": ["t zz"]}),
+        changed(model={"vocab": dict.fromkeys([*BYTES, "a"], 7)}),
     ],
 )  # fmt: skip
-def test_unsupported_documents_are_refused(
-    data: dict[str, Any], message: str, tmp_path: Path
-) -> None:
-    with pytest.raises(FormatError, match=message):
+def test_unsupported_documents_are_refused(data: dict[str, Any], tmp_path: Path) -> None:
+    with told(FormatError):
         bytepair.load(written(tmp_path, data))
 
 
@@ -463,35 +456,35 @@ NORMAL = field(1, b"identity") + field(3, 1)
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    "data",
     [
-        (model(PLAIN, training=field(3, 1)), "model_type: unigram is not BPE"),
-        (model(PLAIN, training=b""), "model_type: unigram is not BPE"),
-        (model(PLAIN, training=field(3, 2) + field(24, 1)), "whitespace_as_suffix"),
-        (model(PLAIN, normalization=NORMAL), "remove_extra_whitespaces: spaces of texts are"),
-        (model(PLAIN, normalization=NORMAL + field(2, b"x")), "precompiled_charsmap: the rule"),
-        (model(PLAIN, normalization=NORMAL + field(4, 0) + field(5, 0)), "escape_whitespaces: it"),
-        (model(PLAIN, more=piece("<a b>", 0.0, 4)), "user-defined piece '<a b>' has a space"),
-        (model(PLAIN, more=piece("zz", 0.0, 5)), "'zz' is unused"),
-        (model(PLAIN, more=piece("the龍", 0.0)), "has the character '龍', which is not a piece"),
-        (model(PLAIN, more=piece("he" * 300, 0.0)), "it has 600 characters; 512 are the most"),
-        (model(PLAIN, more=piece("hehe", float("nan"))), "nan is not a score"),
-        (model(PLAIN, more=piece("hehe", -1.0) + piece("ehe", -1.0)), "have the same score -1.0"),
-        (model(PLAIN, more=piece("the", 0.0)), "'the' is also piece"),
-        (model(PLAIN, more=piece("", 0.0)), "the piece is empty"),
-        (model(PLAIN, more=piece("Ж", 0.0, 9)), "the type 9 of 'Ж' is not in 1 … 6"),
-        (model(PLAIN, more=piece("\n", 0.0, 3)), "is a control piece that a text may have"),
-        (model(PLAIN, more=piece("zz", 0.0, 6)), "'zz' is not a byte"),
-        (model(PLAIN, more=b"\x0b"), "field 1 is of the kind 3"),
-        (model(PLAIN, more=number(1 << 80)), "a number has more than 10 bytes"),
-        (model(PLAIN, more=field(1, field(1, b"\xff"))), "piece is not UTF-8"),
-        (model(PLAIN, more=field(1, field(1, 7))), "piece is a number"),
-        (model(PLAIN, more=field(1, field(2, b"abc"))), "score has 3 bytes, not 4"),
-        (model(PLAIN, more=field(1, field(3, b"abc"))), "type is not a number"),
+        model(PLAIN, training=field(3, 1)),
+        model(PLAIN, training=b""),
+        model(PLAIN, training=field(3, 2) + field(24, 1)),
+        model(PLAIN, normalization=NORMAL),
+        model(PLAIN, normalization=NORMAL + field(2, b"x")),
+        model(PLAIN, normalization=NORMAL + field(4, 0) + field(5, 0)),
+        model(PLAIN, more=piece("<a b>", 0.0, 4)),
+        model(PLAIN, more=piece("zz", 0.0, 5)),
+        model(PLAIN, more=piece("the龍", 0.0)),
+        model(PLAIN, more=piece("he" * 300, 0.0)),
+        model(PLAIN, more=piece("hehe", float("nan"))),
+        model(PLAIN, more=piece("hehe", -1.0) + piece("ehe", -1.0)),
+        model(PLAIN, more=piece("the", 0.0)),
+        model(PLAIN, more=piece("", 0.0)),
+        model(PLAIN, more=piece("Ж", 0.0, 9)),
+        model(PLAIN, more=piece("\n", 0.0, 3)),
+        model(PLAIN, more=piece("zz", 0.0, 6)),
+        model(PLAIN, more=b"\x0b"),
+        model(PLAIN, more=number(1 << 80)),
+        model(PLAIN, more=field(1, field(1, b"\xff"))),
+        model(PLAIN, more=field(1, field(1, 7))),
+        model(PLAIN, more=field(1, field(2, b"abc"))),
+        model(PLAIN, more=field(1, field(3, b"abc"))),
     ],
 )
-def test_unsupported_models(data: bytes, message: str, tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=message):
+def test_unsupported_models(data: bytes, tmp_path: Path) -> None:
+    with told(FormatError):
         loaded(tmp_path, data)
 
 

@@ -21,6 +21,8 @@ from bytepair import chat
 from bytepair.chat import ChatOptions
 from bytepair.chat.rows import role_of
 from bytepair.errors import ConversationError, CorpusError, SpecialTokenError
+from conftest import refused
+from messages import told
 
 SPECIAL = bytepair.training.NANOCHAT_SPECIAL_TOKENS
 FOREIGN = ("<|im_start|>", "<|im_end|>", "<|begin_of_text|>", "<|start_header_id|>")
@@ -231,68 +233,62 @@ def test_a_special_token_split_across_messages_stays_text() -> None:
 
 # ---------------------------------------------------------------------------- errors
 
-BROKEN: list[tuple[Any, str]] = [
-    ([], "at least one message"),
-    ({}, "a mapping with a list under"),
-    ("hello", "a mapping with a list under"),
-    (["hello"], "message 0 must be a mapping"),
-    ([{"content": "x"}], 'message 0 must be a mapping with a string under "role"'),
-    ([assistant("x")], "message 0 is from 'assistant' but must be from 'user'"),
-    ([user("x"), user("y")], "message 1 is from 'user' but must be from 'assistant'"),
-    ([*TALK, {"role": "system", "content": "x"}], "message 2 is from 'system'"),
-    ([{"role": "system", "content": "x"}], "message 1 must be from 'user', but it is missing"),
-    ([{"role": "system", "content": "x"}, assistant("y")], "it is from 'assistant'"),
-    ([{"role": "system", "content": ["x"]}, user("y")], "content of message 0 is list"),
-    (
-        [user("x"), {"role": "assistant"}],
-        "message 1 has no content; pass a string or a list of parts",
-    ),
-    (
-        [{"role": "user", "content": [part("image", "x")]}, assistant("y")],
-        "message 0 must be a string or a list of text parts, not list",
-    ),
-    ([user("x"), assistant([part("image", "y")])], "part 0 of message 1 has the type 'image'"),
-    ([user("x"), assistant(["y"])], "part 0 of message 1 must be a mapping"),  # type: ignore[list-item]
-    ([user("x"), assistant([{"type": "text"}])], "part 0 of message 1 must be a mapping"),
-    ([user("x")], "the mask is all 0: no message"),
+BROKEN: list[Any] = [
+    [],
+    {},
+    "hello",
+    ["hello"],
+    [{"content": "x"}],
+    [assistant("x")],
+    [user("x"), user("y")],
+    [*TALK, {"role": "system", "content": "x"}],
+    [{"role": "system", "content": "x"}],
+    [{"role": "system", "content": "x"}, assistant("y")],
+    [{"role": "system", "content": ["x"]}, user("y")],
+    [user("x"), {"role": "assistant"}],
+    [{"role": "user", "content": [part("image", "x")]}, assistant("y")],
+    [user("x"), assistant([part("image", "y")])],
+    [user("x"), assistant(["y"])],  # type: ignore[list-item]
+    [user("x"), assistant([{"type": "text"}])],
+    [user("x")],
 ]
 
 
-@pytest.mark.parametrize(("conversation", "rule"), BROKEN, ids=[rule for _, rule in BROKEN])
+@pytest.mark.parametrize("conversation", BROKEN)
 def test_a_broken_conversation_is_an_error_that_names_the_rule(
-    conversation: Any, rule: str
+    conversation: Any,
 ) -> None:
-    with pytest.raises(ConversationError, match=rule):
+    with told(ConversationError):
         TOK.render_conversation(conversation)
-    with pytest.raises(ConversationError, match=f"conversation 1: .*{rule}"):
+    with told(ConversationError):
         TOK.render_batch([TALK, conversation])
 
 
 def test_a_mask_that_is_cut_to_nothing_says_so() -> None:
-    with pytest.raises(ConversationError, match="max_tokens=4 cut off"):
+    with told(ConversationError):
         TOK.render_conversation(TALK, max_tokens=4)
 
 
 def test_a_mask_of_ones_is_an_error() -> None:
     template = chat.Template("bare", (), {"assistant": chat.Role((), trained=True)})
-    with pytest.raises(ConversationError, match="mask is all 1"):
+    with told(ConversationError):
         TOK.render_conversation([assistant("hi")], template=template)
 
 
 def test_a_tokenizer_without_the_tokens_of_the_template_is_an_error() -> None:
     bare = bytepair.train(["hello"], vocab_size=258, special_tokens=("<|bos|>",))
-    with pytest.raises(SpecialTokenError, match=r"needs the special token '<\|user_start\|>'"):
+    with told(SpecialTokenError):
         bare.render_conversation(TALK, template=chat.NANOCHAT)
 
 
 def test_options_that_make_no_sense_are_errors() -> None:
-    with pytest.raises(ValueError, match="truncate is 'words'"):
+    with refused("truncate", "words"):
         TOK.render_conversation(TALK, options=ChatOptions(truncate="words"))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="max_tokens is -1; it"):
+    with told(ValueError):
         TOK.render_conversation(TALK, max_tokens=-1)
-    with pytest.raises(ValueError, match="pass either pad_to"):
+    with told(ValueError):
         TOK.render_batch([TALK], pad_to=9, pack_to=9)
-    with pytest.raises(ConversationError, match="one conversation"):
+    with told(ConversationError):
         TOK.render_batch({"messages": TALK})
 
 
@@ -308,7 +304,7 @@ def test_a_prompt_ends_before_the_reply(conversation: dict[str, Any]) -> None:
 
 
 def test_nothing_before_the_reply_is_an_error() -> None:
-    with pytest.raises(ConversationError, match="no message before"):
+    with told(ConversationError):
         TOK.render_for_completion([assistant("x")])
 
 
@@ -355,16 +351,16 @@ def test_roles_may_follow_each_other_where_the_template_says_nothing() -> None:
     talk = [user("a"), user("b"), assistant("c")]
     ids, _ = TOK.render_conversation(talk, template=chat.CHATML)
     assert TOK.parse_conversation(ids, template=chat.CHATML) == {"messages": talk}
-    with pytest.raises(ConversationError, match="message 1 is a system message"):
+    with told(ConversationError):
         TOK.render_conversation(
             [user("a"), {"role": "system", "content": "b"}], template=chat.CHATML
         )
-    with pytest.raises(ConversationError, match="has only the roles system, user"):
+    with told(ConversationError):
         TOK.render_conversation([{"role": "cat", "content": "b"}], template=chat.CHATML)
 
 
 def test_a_template_that_names_a_role_it_lacks_is_an_error() -> None:
-    with pytest.raises(ValueError, match="uses the role 'assistant'"):
+    with told(ValueError):
         chat.Template("none", (), {})
 
 
@@ -446,18 +442,18 @@ def test_sources_that_hold_no_conversations_are_errors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "broken.jsonl").write_text(json.dumps(TALK) + "\n{")
-    with pytest.raises(ConversationError, match=r"broken\.jsonl, line 2"):
+    with told(ConversationError):
         TOK.render_batch(tmp_path / "broken.jsonl")
-    with pytest.raises(ConversationError, match="has no column messages"):
+    with told(ConversationError):
         TOK.render_batch(pa.table({"text": ["x"]}))
     (tmp_path / "talks.txt").write_text("hello")
-    with pytest.raises(ConversationError, match=r"not a \.jsonl, "):
+    with told(ConversationError):
         TOK.render_batch(tmp_path / "talks.txt")
     monkeypatch.chdir(tmp_path)  # a message shows the beginning of a long path
-    with pytest.raises(CorpusError, match=r"no file or folder 'talks\.jsonl'"):
+    with told(CorpusError):
         TOK.render_batch(Path("talks.jsonl"))
     (tmp_path / "short.jsonl").write_bytes(b'{"messages": "\xff"}')
-    with pytest.raises(CorpusError, match=r"short\.jsonl, line 1: .* not UTF-8"):
+    with told(CorpusError):
         TOK.render_batch(tmp_path / "short.jsonl")
 
 
@@ -557,15 +553,15 @@ def test_a_stream_holds_characters_back_until_they_are_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "rule"),
+    "tokens",
     [
-        (["<|bos|>", "<|user_end|>"], "id 1 .*'<|user_end|>', which does not open a message"),
-        (["<|user_start|>", "<|bos|>"], "cannot occur in a message from 'user'"),
-        (["<|assistant_start|>", "<|python_start|>", "<|output_end|>"], "in a part of type"),
+        ["<|bos|>", "<|user_end|>"],
+        ["<|user_start|>", "<|bos|>"],
+        ["<|assistant_start|>", "<|python_start|>", "<|output_end|>"],
     ],
 )
-def test_tokens_out_of_place_are_errors(tokens: list[str], rule: str) -> None:
-    with pytest.raises(ConversationError, match=rule.replace("|", r"\|")):
+def test_tokens_out_of_place_are_errors(tokens: list[str]) -> None:
+    with told(ConversationError):
         TOK.parse_conversation([TOK.special_tokens[name] for name in tokens])
 
 
@@ -583,7 +579,7 @@ def test_pictures_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert TOK.show(ids, mask, with_ids=True) == (
         f"h(104)|[<C3>](195)|[<A9>](169)|⟪<|bos|>⟫({TOK.special_tokens['<|bos|>']})"
     )
-    with pytest.raises(ValueError, match="mask has 1 entries"):
+    with told(ValueError):
         TOK.show(ids, [1])
 
 
@@ -655,18 +651,16 @@ def test_nanochat_in_jinja_joins_texts_that_touch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("talk", "message"),
+    "talk",
     [
-        ([user("x"), assistant([part("image", "x")])], "the type of a part must be"),
-        ([user("x"), user("y")], "roles must alternate"),
-        ([user([]), assistant("x")], "a user message must be a string"),  # type: ignore[arg-type]
+        [user("x"), assistant([part("image", "x")])],
+        [user("x"), user("y")],
+        [user([]), assistant("x")],  # type: ignore[arg-type]
     ],
 )
-def test_nanochat_in_jinja_refuses_what_nanochat_refuses(
-    talk: list[dict[str, Any]], message: str
-) -> None:
+def test_nanochat_in_jinja_refuses_what_nanochat_refuses(talk: list[dict[str, Any]]) -> None:
     assert TOK.chat_templates.get("default")
-    with pytest.raises(ConversationError, match=message):
+    with told(ConversationError):
         TOK.render_conversation(talk, template=chat.JinjaTemplate(TOK.chat_templates["default"]))
     with pytest.raises(ConversationError):
         TOK.render_conversation(talk)
@@ -707,7 +701,7 @@ def test_jinja_that_looks_into_the_text_still_works() -> None:
 
 def test_jinja_that_seeks_special_tokens_in_text_is_an_error() -> None:
     seeks = chat.JinjaTemplate("{{ messages[0].content.split('<|bos|>')[1] }}")
-    with pytest.raises(ConversationError, match="searches for special tokens"):
+    with told(ConversationError):
         TOK.render_conversation([user("a<|bos|>b")], template=seeks, on_untrained="keep")
 
 
@@ -723,12 +717,12 @@ def test_jinja_without_a_mask_gives_ids() -> None:
 
 def test_jinja_errors() -> None:
     raising = chat.JinjaTemplate("{{ raise_exception('roles must alternate') }}")
-    with pytest.raises(ConversationError, match="roles must alternate"):
+    with told(ConversationError):
         TOK.render_conversation(TALK, template=raising)
-    with pytest.raises(ConversationError, match="not valid at line 1"):
+    with told(ConversationError):
         TOK.render_conversation(TALK, template=chat.JinjaTemplate("{% if %}"))
     escaping = chat.JinjaTemplate("{{ messages.__class__.__mro__ }}")
-    with pytest.raises(ConversationError, match="unsafe"):
+    with told(ConversationError):
         TOK.render_conversation(TALK, template=escaping)
 
 
@@ -763,5 +757,5 @@ def test_a_role_is_read_in_one_way() -> None:
 
     assert role_of(0, UserDict({"role": "user"})) == role_of(0, {"role": "user"}) == "user"
     for message in (Odd(), "user", None, {"role": 3}):
-        with pytest.raises(ConversationError, match="message 4 must be a mapping"):
+        with told(ConversationError):
             role_of(4, message)

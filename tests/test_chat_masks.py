@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -12,9 +13,12 @@ from hypothesis import strategies as st
 import bytepair
 import bytepair.chat.jinja
 from bytepair import chat
+from bytepair.chat import masks
 from bytepair.chat.sandbox import render
+from bytepair.chat.texts import Region, Rendering
 from bytepair.errors import ConversationError, SpecialTokenError
 from conftest import refused
+from messages import told
 
 pytest.importorskip("jinja2", reason="needs the package jinja2")
 
@@ -99,6 +103,14 @@ def test_a_derived_mask_is_that_of_blocks(talk: list[dict[str, Any]], tools: Any
     assert derived == reference
 
 
+def test_the_messages_of_blocks_are_found_in_one_pass() -> None:
+    starts = Mock(wraps={message: 2 * message for message in range(9)})
+    regions = [Region(at, at + 1) for at in range(0, 18, 2)]
+    rendering = Rendering("x" * 18, starts, regions, Mock(), [], Mock())
+    assert [region.owner for region in masks.blocks(rendering, (), range(9))] == [*range(9)]
+    assert len(starts.mock_calls) == 1
+
+
 def test_the_source_of_a_mask_can_be_chosen() -> None:
     blocks = "{% generation %}<|im_end|>{% endgeneration %}" + jinja_source()
     ids, mask = TOK.render_conversation(TALK, template=chat.JinjaTemplate(blocks, mask="prefixes"))
@@ -115,36 +127,24 @@ def test_the_source_of_a_mask_can_be_chosen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "talk", "message"),
+    ("source", "talk"),
     [
         (
             jinja_source(keep=False),
             [user("hi"), assistant("hello", reasoning_content="why"), *LONG],
-            r"the first 2 messages differently when others follow.*at character 52, .*<think>wh",
         ),
-        (
-            jinja_source() + "{% if add_generation_prompt %}<think>{% endif %}",
-            TALK,
-            "message 1 does not continue the prompt of the messages before it.*<think>' becomes",
-        ),
-        (
-            "{% for m in messages %}{{ m.content }}{{ '<|im_end|>' if loop.last }}{% endfor %}",
-            LONG,
-            "message 1 does not continue the prompt",
-        ),
+        (jinja_source() + "{% if add_generation_prompt %}<think>{% endif %}", TALK),
+        ("{% for m in messages %}{{ m.content }}{{ '<|im_end|>' if loop.last }}{% endfor %}", LONG),
         (
             "{% if messages[0].role != 'user' %}{{ raise_exception('user first') }}{% endif %}"
             + jinja_source(),
             [assistant("hello")],
-            "no mask can be derived for message 0.*user first|user first",
         ),
     ],
 )
-def test_what_is_not_prefix_stable_is_refused(
-    source: str, talk: list[dict[str, Any]], message: str
-) -> None:
+def test_what_is_not_prefix_stable_is_refused(source: str, talk: list[dict[str, Any]]) -> None:
     template = chat.JinjaTemplate(source)
-    with pytest.raises(ConversationError, match=message):
+    with told(ConversationError):
         TOK.render_conversation(talk, template=template)
 
 
@@ -184,23 +184,21 @@ def test_a_template_runs_at_most_three_times(
 
 
 @pytest.mark.parametrize(
-    ("part", "fields", "message"),
+    ("part", "fields"),
     [
-        ("m.reasoning_content", {"reasoning_content": "why"}, "the reasoning_content of message 1"),
-        ("m.reasoning_content", {"thinking": "why"}, "the thinking of message 1"),
-        ("m.tool_calls", {"tool_calls": [call(a="b")]}, "a tool call of message 1;"),
-        ("m.content", {}, "the content of message 0, the content of message 1;"),
-        ("tools", {}, "the tool definitions;"),
+        ("m.reasoning_content", {"reasoning_content": "why"}),
+        ("m.reasoning_content", {"thinking": "why"}),
+        ("m.tool_calls", {"tool_calls": [call(a="b")]}),
+        ("m.content", {}),
+        ("tools", {}),
     ],
 )
-def test_what_a_template_leaves_out_is_an_error(
-    part: str, fields: dict[str, Any], message: str
-) -> None:
+def test_what_a_template_leaves_out_is_an_error(part: str, fields: dict[str, Any]) -> None:
     talk = {"messages": [user("hi"), assistant("hello", **fields)], "tools": TOOLS}
     source = jinja_source().replace(part, "''" if part == "m.content" else "none")
-    with pytest.raises(ConversationError, match=f"drops {message}"):
+    with told(ConversationError):
         TOK.render_conversation(talk, template=chat.JinjaTemplate(source))
-    with pytest.warns(UserWarning, match=f"drops {message}"):
+    with told(UserWarning):
         warned = TOK.render_conversation(talk, template=chat.JinjaTemplate(source, checks="warn"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -210,12 +208,26 @@ def test_what_a_template_leaves_out_is_an_error(
     assert warned == silent
 
 
+def test_a_block_may_begin_within_the_text_that_a_prompt_ends_with() -> None:
+    source = jinja_source(blocks=True)
+    early = source.replace(
+        "{{- '<|im_start|>assistant\\n' }}{%- generation %}",
+        "{{- '<|im_start|>assistant' }}{%- generation %}{{ '\\n' }}",
+    )
+    assert early != source
+    talk = [user("hi"), assistant("hello")]
+    ids, mask = TOK.render_conversation(talk, template=chat.JinjaTemplate(early))
+    assert ids == TOK.render_conversation(talk, template=chat.JinjaTemplate(source))[0]
+    learned = [id for id, on in zip(ids, mask, strict=True) if on]
+    assert TOK.decode(learned) == "\nhello<|im_end|>\n"
+
+
 def test_dropped_reasoning_within_the_content_is_found() -> None:
     plain = bytepair.train(["hello"], 262, special_tokens=NAMES[:3])
     without = jinja_source().replace("m.reasoning_content", "m.other")
     source = without.replace("{{- m.content }}", "{{- m.content.split('</think>')[-1] }}")
     talk = [user("hi"), assistant("<think>why</think>hello")]
-    with pytest.raises(ConversationError, match="drops the content of message 1"):
+    with told(ConversationError):
         plain.render_conversation(talk, template=chat.JinjaTemplate(source))
     plain.render_conversation(talk, template=chat.JinjaTemplate(without))
 
@@ -234,10 +246,10 @@ def test_tags_in_the_content_are_read_as_reasoning_or_named(template: Any) -> No
         for content in (said, parts):
             talk: list[Any] = [fields[0], {"role": "assistant", "content": content}]
             assert TOK.render_conversation(talk, template=template, options=tags) == expected
-            with pytest.raises(ConversationError, match=r"message 1 contains '</?think>', .*tags"):
+            with told(ConversationError):
                 TOK.render_conversation(talk, template=template)
     unfinished = [user("hi"), assistant("<think>why")]
-    with pytest.raises(ConversationError, match="message 1 contains '<think>'"):
+    with told(ConversationError):
         TOK.render_conversation(unfinished, template=template, options=tags)
 
 
@@ -248,7 +260,7 @@ def test_only_text_parts_must_be_rendered() -> None:
     template = chat.JinjaTemplate(source.replace("SAID", "m.content[1].text"))
     expected = TOK.render_conversation(TALK, template=chat.JinjaTemplate(jinja_source()))
     assert TOK.render_conversation(talk, template=template) == expected
-    with pytest.raises(ConversationError, match="drops the content of message 0;"):
+    with told(ConversationError):
         TOK.render_conversation(talk, template=chat.JinjaTemplate(source.replace("SAID", "'x'")))
 
 
@@ -256,20 +268,18 @@ def test_the_end_of_a_turn_must_be_learned() -> None:
     outside = jinja_source(blocks=True).replace(
         "{{- '<|im_end|>\\n' }}{%- endgeneration %}", "{%- endgeneration %}{{- '<|im_end|>\\n' }}"
     )
-    message = r"ends with the text 'hello', not with a special token"
-    with pytest.raises(ConversationError, match=message):
+    with told(ConversationError):
         TOK.render_conversation(TALK, template=chat.JinjaTemplate(outside))
     endless = jinja_source().replace("{{- '<|im_end|>\\n' }}", "")
-    with pytest.raises(ConversationError, match=message):
+    with told(ConversationError):
         TOK.render_conversation(TALK, template=chat.JinjaTemplate(endless))
 
 
 def test_the_end_of_a_turn_must_be_a_stop_token() -> None:
     other = jinja_source().replace("<|im_end|>", "<|eot|>")
-    wrong = r"ends with '<\|eot\|>', but the stop tokens are <\|endoftext\|> and <\|im_end\|>"
-    with pytest.raises(ConversationError, match=wrong):
+    with told(ConversationError):
         TOK.render_conversation(TALK, template=chat.JinjaTemplate(other))
-    with pytest.raises(ConversationError, match=wrong):
+    with told(ConversationError):
         TOK.render_batch([TALK], template=chat.JinjaTemplate(other))
     expected = TOK.render_conversation(TALK, template=chat.JinjaTemplate(other, checks="off"))
     for stop in [("<|eot|>",), ()]:
@@ -277,15 +287,13 @@ def test_the_end_of_a_turn_must_be_a_stop_token() -> None:
         assert TOK.render_conversation(TALK, template=template) == expected
     named = TOK.replace(roles={"end_of_turn": "<|eot|>"})
     assert named.render_conversation(TALK, template=chat.JinjaTemplate(other)) == expected
-    with pytest.raises(
-        SpecialTokenError, match="stop contains '<x>', which is not a special token"
-    ):
+    with told(SpecialTokenError):
         TOK.render_conversation(TALK, template=chat.JinjaTemplate(other, stop=("<x>",)))
 
 
 def test_a_value_that_a_template_does_not_expect_is_an_error() -> None:
-    with pytest.raises(ConversationError, match="TypeError: can only concatenate"):
+    with told(ConversationError):
         TOK.render_conversation([user(3)], template=chat.JinjaTemplate(jinja_source()))  # type: ignore[arg-type]
     hostile = chat.JinjaTemplate("{% set n = namespace() %}{% set n.__class__ = 1 %}")
-    with pytest.raises(ConversationError, match="private name '__class__'"):
+    with told(ConversationError):
         TOK.render_conversation(TALK, template=hostile)

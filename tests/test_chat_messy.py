@@ -18,6 +18,7 @@ import bytepair
 from bytepair.chat import CHATML, QWEN3, ChatOptions, RenderStatistics
 from bytepair.errors import ArgumentError, ConversationError, CorpusError, SkippedWarning
 from bytepair.shards import ConversationBatches, ConversationOptions
+from messages import told
 
 TOK = bytepair.train(["hi yo, what is this? it is that"] * 3, vocab_size=279)
 #: A tokenizer for ChatML, whose roles may come in any order.
@@ -56,7 +57,7 @@ def messy(tmp_path: Path) -> Path:
 
 
 def test_broken_rows_are_skipped_and_named(messy: Path) -> None:
-    with pytest.warns(SkippedWarning, match="6 of 8 conversations are skipped") as caught:
+    with told(SkippedWarning) as caught:
         batch = TOK.render_batch(messy, options=ChatOptions(errors="skip"))
     good = TOK.render_batch([TALK, turns(2)])
     assert batch.input_ids.tolist() == good.input_ids.tolist()
@@ -76,21 +77,16 @@ def test_a_broken_row_is_an_error_with_its_file_and_line(messy: Path) -> None:
         lines[2:8] = [text if n == line else "" for n, text in enumerate(lines[2:8], 3)]
         path = messy.with_name(f"{line}.jsonl")
         path.write_text("\n".join(lines))
-        way_out = 'pass errors="(skip" to leave such rows out|replace" or "skip")$'
-        reason = rf"{line}\.jsonl, line {line}: .*{way_out}"
-        with pytest.raises(ConversationError, match=reason):
+        with told(ConversationError):
             TOK.render_batch(path)
 
 
 def test_a_row_without_an_answer_or_too_long_is_named_by_its_line(tmp_path: Path) -> None:
     path = tmp_path / "talks.jsonl"
     path.write_text("\n".join(json.dumps(row) for row in (TALK, [ASK], turns(5))))
-    with pytest.raises(ConversationError, match=r"talks\.jsonl, line 2: the mask is all 0"):
+    with told(ConversationError):
         TOK.render_batch(path)
-    with (
-        pytest.warns(SkippedWarning),
-        pytest.raises(ConversationError, match=r"line 3 has \d+ ids, and a row has room for 40;"),
-    ):
+    with pytest.warns(SkippedWarning), told(ConversationError):
         TOK.render_batch(path, on_untrained="drop", pack_to=40)
 
 
@@ -104,14 +100,14 @@ def test_a_last_turn_that_does_not_fit_is_an_invalid_row() -> None:
         "1 of 2 conversations are longer than 40 ids: 22 of",
     ]
     strict = replace(options, errors="strict")
-    with pytest.warns(SkippedWarning, match="1 of 2 conversations are longer than 40 ids"):
+    with told(SkippedWarning):
         short = TOK.render_batch([TALK, turns(5)], max_tokens=40, options=strict)
     assert batch.input_ids.tolist() == short.input_ids.tolist()
     assert batch.statistics is not None
     assert short.statistics is not None
     assert (batch.statistics.conversations, batch.statistics.skipped) == (3, 1)
     assert batch.statistics.cut == short.statistics.cut == 1
-    with pytest.raises(ConversationError, match=r'conversation 1: .*pass errors="skip"'):
+    with told(ConversationError):
         TOK.render_batch(rows, max_tokens=40, options=strict)
 
 
@@ -129,13 +125,13 @@ def test_other_files_beside_arrow_are_read(tmp_path: Path) -> None:
 def test_the_first_broken_row_is_named_whatever_is_wrong_with_it() -> None:
     half: Any = [ASK, {"role": "assistant", "content": "half \ud83d"}]
     for rows in ([TALK, half, []], [TALK, half, half], [TALK, [], half]):
-        with pytest.raises(ConversationError, match=r"^conversation 1: "):
+        with told(ConversationError):
             TOK.render_batch(rows)
 
 
 def test_at_most_ten_skipped_rows_are_named() -> None:
     rows: Any = [TALK, *[[]] * 12]
-    with pytest.warns(SkippedWarning, match="conversation 10: .*; and 2 more$"):
+    with told(SkippedWarning):
         batch = TOK.render_batch(rows, options=ChatOptions(errors="skip"))
     assert batch.statistics is not None
     assert len(batch.statistics.first_skipped) == 10
@@ -154,22 +150,22 @@ def test_ten_long_reasons_fit_a_warning(tmp_path: Path) -> None:
 def test_broken_pairs_are_skipped_and_named() -> None:
     pair = {"prompt": "hi", "chosen": "yo", "rejected": "it"}
     rows: Any = [pair, {**pair, "chosen": "half \ud83d"}, {"prompt": "hi"}, pair]
-    with pytest.warns(SkippedWarning, match=r"2 of 4 pairs are skipped: pair 1: .*; pair 2: "):
+    with told(SkippedWarning):
         pairs = bytepair.chat.render_preferences(TOK, rows, options=ChatOptions(errors="skip"))
     assert len(pairs) == 2
-    with pytest.raises(ConversationError, match="pair 1: the text has the lone surrogate"):
+    with told(ConversationError):
         bytepair.chat.render_preferences(TOK, rows)
 
 
 def test_batches_go_on_without_broken_conversations() -> None:
     rows: Any = [TALK, [], turns(1)]
     options = ConversationOptions(chat=ChatOptions(errors="skip"))
-    with pytest.warns(SkippedWarning, match="conversation 1: .*; it is skipped"):
+    with told(SkippedWarning, "conversation 1: "):
         found = list(islice(ConversationBatches(rows, TOK, 2, 80, options), 3))
     plain = ConversationBatches([TALK, turns(1)], TOK, 2, 80)
     inside = {bytes(row) for inputs, _ in found for row in inputs}
     assert inside <= {bytes(row) for _ in range(40) for row in next(plain)[0]}
-    with pytest.raises(ConversationError, match="conversation 1: "):
+    with told(ConversationError):
         next(ConversationBatches(rows, TOK, 2, 80))
 
 
@@ -203,13 +199,13 @@ def test_what_a_conversation_must_have() -> None:
     both = ChatOptions(require=["question", "answer"])
     plain = CHAT.render_conversation(TALK, template=CHATML)
     assert CHAT.render_conversation(TALK, template=CHATML, options=both) == plain
-    for row, rule in (([SAY, ASK, SAY], "begins with the assistant"), ([*TALK, ASK], "ends with")):
+    for row in ([SAY, ASK, SAY], [*TALK, ASK]):
         assert CHAT.render_conversation(row, template=CHATML).ids
-        with pytest.raises(ConversationError, match=rule):
+        with told(ConversationError):
             CHAT.render_conversation(row, template=CHATML, options=both)
-        with pytest.raises(ConversationError, match=f"conversation 1: .*{rule}"):
+        with told(ConversationError):
             CHAT.render_batch([TALK, row], template=CHATML, options=both)
-    with pytest.raises(ArgumentError, match="require"):
+    with told(ArgumentError):
         ChatOptions(require=["answers"])  # type: ignore[list-item]
 
 
@@ -223,13 +219,13 @@ def test_lists_in_json(tmp_path: Path) -> None:
     batch = TOK.render_batch(tmp_path / "alpaca.json", options=options)
     assert batch.input_ids.tolist() == TOK.render_batch(alpaca, options=options).input_ids.tolist()
     (tmp_path / "object.json").write_text("{}")
-    with pytest.raises(ConversationError, match="must be a list of rows"):
+    with told(ConversationError):
         TOK.render_batch(tmp_path / "object.json")
     (tmp_path / "lines.json").write_text("[]\n[]\n")
-    with pytest.raises(ConversationError, match=r"rename it to \.jsonl"):
+    with told(ConversationError):
         TOK.render_batch(tmp_path / "lines.json")
     (tmp_path / "row.json").write_text(json.dumps([TALK, []]))
-    with pytest.raises(ConversationError, match=r"row\.json, row 2: "):
+    with told(ConversationError):
         TOK.render_batch(tmp_path / "row.json")
 
 
@@ -244,7 +240,7 @@ def test_arrow_files(tmp_path: Path, form: str) -> None:
     (tmp_path / "state.json").write_text("{}")  # as `datasets.save_to_disk` writes a folder
     assert TOK.render_batch(tmp_path).input_ids.tolist() == expected
     (tmp_path / "data.arrow").write_bytes(b"ARROW1 no more")
-    with pytest.raises(ConversationError, match=r"data\.arrow is not valid"):
+    with told(ConversationError):
         TOK.render_batch(tmp_path / "data.arrow")
 
 
@@ -266,9 +262,9 @@ def test_values_of_a_file_that_are_none(tmp_path: Path, column: pa.Array, suffix
     else:
         with pa.ipc.new_file(path, table.schema) as sink:
             sink.write_table(table)
-    with pytest.raises(ConversationError, match=r"data\.(arrow|parquet)"):
+    with told(ConversationError):
         TOK.render_batch(path)
-    with pytest.raises(ConversationError, match="the table"):
+    with told(ConversationError):
         next(ConversationBatches(table, TOK, 1, 32))
 
 
@@ -276,7 +272,7 @@ def test_values_of_a_file_that_are_none(tmp_path: Path, column: pa.Array, suffix
 def test_damage_and_columns_of_one_name_are_told(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"data.{suffix}"
     path.write_bytes(b"")
-    with pytest.raises(ConversationError, match=r"data\.(arrow|parquet) is not valid"):
+    with told(ConversationError):
         TOK.render_batch(path)
     talks = pa.array([TALK])
     table = pa.table([talks, talks], names=["messages", "messages"])
@@ -286,16 +282,16 @@ def test_damage_and_columns_of_one_name_are_told(tmp_path: Path, suffix: str) ->
         with pa.ipc.new_file(path, table.schema) as sink:
             sink.write_table(table)
     for source in (path, table):
-        with pytest.raises(ConversationError, match="several columns 'messages'"):
+        with told(ConversationError):
             TOK.render_batch(source)
-    with pytest.raises(ConversationError, match="several columns 'messages'"):
+    with told(ConversationError):
         next(ConversationBatches(table, TOK, 1, 32))
 
 
 def test_offsets_of_a_table_that_lead_elsewhere_are_refused() -> None:
     offsets = pa.py_buffer(np.array([0, 1 << 30, 4], np.int32))
     texts = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"text")])
-    with pytest.raises(ConversationError, match="the table is not valid"):
+    with told(ConversationError):
         TOK.render_batch(pa.table({"messages": [TALK, TALK], "more": texts}))
 
 
@@ -303,7 +299,7 @@ def test_offsets_of_a_table_that_lead_elsewhere_are_refused() -> None:
 def test_a_key_that_occurs_twice_is_found_in_time(tmp_path: Path) -> None:
     names = ",".join(f'"{number}":0' for number in range(100_000))
     (tmp_path / "a.jsonl").write_text(f'{{{names},"z":0,"z":0}}')
-    with pytest.raises(ConversationError, match="duplicate name 'z'"):
+    with told(ConversationError):
         TOK.render_batch(tmp_path / "a.jsonl")
 
 
@@ -311,7 +307,7 @@ def test_a_key_that_occurs_twice_is_found_in_time(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
 def test_pipes_in_a_folder_are_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "data.arrow")
-    with pytest.raises(CorpusError, match="no file"):
+    with told(CorpusError):
         TOK.render_batch(tmp_path)
 
 
@@ -320,14 +316,14 @@ def test_rows_of_kto_keep_their_labels() -> None:
                  ("yo", "it", "yo")]  # fmt: skip
     rows[1:1] = [{"prompt": "hi", "completion": "yo"}, {**rows[0], "label": 1}]
     options = ChatOptions(rows="kto", errors="skip")
-    with pytest.warns(SkippedWarning, match='conversation 1: .*"label".*conversation 2: .*"label"'):
+    with told(SkippedWarning):
         batch = TOK.render_batch(rows, options=options)
     assert batch.good is not None
     assert batch.good.tolist() == [True, False, True]
     assert batch.to_arrow()["label"].to_pylist() == [True, False, True]
     same = TOK.render_batch([rows[0]], options=ChatOptions(rows="completion"))
     assert batch[0][0].tolist() == same[0][0].tolist()
-    with pytest.raises(ArgumentError, match="row of its own"):
+    with told(ArgumentError):
         TOK.render_batch(rows, options=options, pack_to=64)
 
 
@@ -343,13 +339,13 @@ def test_turns_keep_the_system_and_the_last_question() -> None:
         kept = [talk[:1] + talk[1 + 2 * n :] for n in range(1, 9)]
         fitting = [TOK.render_conversation(rest) for rest in kept]
         assert (ids, mask) == next(one for one in fitting if len(one.ids) <= limit)
-        with pytest.warns(SkippedWarning, match="1 of 3 conversations are longer"):
+        with told(SkippedWarning):
             batch = TOK.render_batch([TALK, talk, TALK], max_tokens=limit, options=options)
         assert (batch[1][0].tolist(), batch[1][1].tolist()) == (ids, mask)
         assert batch[2][0].tolist() == TOK.render_conversation(TALK).ids
-    with pytest.raises(ConversationError, match="without all turns but the last"):
+    with told(ConversationError):
         TOK.render_conversation(talk, 10, options=options)
-    with pytest.raises(ConversationError, match=r"conversation 1: .*without all turns"):
+    with told(ConversationError):
         TOK.render_batch([TALK, talk], max_tokens=10, options=options)
 
 
@@ -375,9 +371,9 @@ def test_long_conversations_go_on_in_the_next_row() -> None:
             bytes(ids[start : start + 50]) for start in range(0, len(ids), 50)
         )
         assert batch.loss_mask[rows, columns].sum() <= mask.sum()
-    with pytest.raises(ArgumentError, match="pack_to"):
+    with told(ArgumentError):
         TOK.render_batch(talks, options=ChatOptions(truncate="split"))
-    with pytest.raises(ArgumentError, match="without rows"):
+    with told(ArgumentError):
         TOK.render_conversation(TALK, options=ChatOptions(truncate="split"))
 
 
@@ -411,7 +407,7 @@ def test_the_developer_is_the_system_where_a_template_knows_no_other() -> None:
 
     assert ids("developer", CHATML) == ids("system", CHATML)
     assert ids("developer", QWEN3) == ids("system", QWEN3)
-    with pytest.raises(ConversationError, match="message 1 is from 'developer'"):
+    with told(ConversationError):
         CHAT.render_conversation(
             [ASK, {"role": "developer", "content": "it"}, SAY], template=CHATML
         )
@@ -445,7 +441,7 @@ def test_functions_are_tools() -> None:
         return CHAT.render_conversation(row, template=QWEN3).ids
 
     assert ids(weather) == ids(utils.get_json_schema(weather))
-    with pytest.raises(ConversationError, match="the tool <lambda> has no JSON schema"):
+    with told(ConversationError):
         ids(lambda city: city)
 
 
@@ -464,7 +460,7 @@ def test_a_prompt_goes_on_from_an_unfinished_message() -> None:
     )
     assert TOK.decode(short).endswith("<|assistant_start|>yo it")
     assert len(short) < len(prompt)
-    with pytest.raises(ConversationError, match="the last message must be from 'assistant'"):
+    with told(ConversationError):
         TOK.render_for_completion([ASK], continue_final_message=True)
 
 
@@ -474,5 +470,5 @@ def test_results_of_many_calls_are_checked_in_time() -> None:
     calls = [{"id": id, "function": {"name": "f", "arguments": {}}} for id in ids]
     results = [{"role": "tool", "tool_call_id": id, "content": "x"} for id in ids]
     asked = [TALK[0], {"role": "assistant", "content": None, "tool_calls": calls}]
-    with pytest.raises(ConversationError, match="message 20001 has the tool_call_id 'none'"):
+    with told(ConversationError):
         TOK.render_batch([[*asked, *results[:-1], {**results[0], "tool_call_id": "none"}]])

@@ -13,6 +13,7 @@ from bytepair.chat import render_preferences, render_turn
 from bytepair.errors import ArgumentError, ConversationError
 from conftest import refused
 from loaders import conversation_batches
+from messages import told
 
 NAMES = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"]
 BARE = bytepair.train(bytepair.sample.paths(), 1000, special_tokens=NAMES)
@@ -83,9 +84,9 @@ def test_the_writer_is_that_of_the_tokenizer_and_the_name() -> None:
 
 
 def test_names_that_do_not_exist_are_errors() -> None:
-    with pytest.raises(ArgumentError, match=r"'chatml', .* templates default, tool_use, rag; pass"):
+    with told(ArgumentError):
         OWN.render_conversation(TALK, template="chatml")
-    with pytest.raises(ArgumentError, match="has no chat template"):
+    with told(ArgumentError):
         BARE.render_conversation(TALK, template="default")
     with pytest.raises(ArgumentError) as caught:
         BARE.render_conversation(TALK)
@@ -97,7 +98,7 @@ def test_names_that_do_not_exist_are_errors() -> None:
 def test_tools_that_the_default_drops_are_an_error_that_training_sees() -> None:
     pytest.importorskip("jinja2")
     row = {"messages": TALK, "tools": [{"name": "f"}]}
-    with pytest.raises(ConversationError, match="drops the tool definitions"):
+    with told(ConversationError):
         OWN.render_conversation(row)
     ids, _ = OWN.render_conversation(row, template="tool_use")
     assert '"name": "f"' in OWN.decode(ids)

@@ -15,6 +15,7 @@ from bytepair import chat
 from bytepair.chat import ChatOptions
 from bytepair.chat.answer import Alphabet, AnswerParser
 from bytepair.errors import ConversationError
+from messages import told
 
 ENDS = ["<|im_start|>", "<|im_end|>"]
 TAGS = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>",
@@ -264,20 +265,19 @@ def test_a_result_goes_on_with_the_turn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("talk", "rule"),
+    "talk",
     [
-        ([user("x"), tool("y")], "message 1 is a result or has a tool call, but"),
-        ([tool("y")], "message 0 is a result"),
-        ([user("x"), assistant("", tool_calls=[call("python", code="1")] * 2)], "one tool call"),
-        ([user("x"), assistant("", tool_calls=[call("f", code="1")])], "of 'python'"),
-        ([user("x"), assistant("", tool_calls=[call("python", code=1)])], "a string 'code'"),
-        ([user("x"), assistant("", tool_calls=[call("python")])], "a string 'code'"),
-        ([user("x"), {**python("1"), "train": False}, tool("1"), assistant("z")],
-         "messages 1 to 3 are one turn"),
+        [user("x"), tool("y")],
+        [tool("y")],
+        [user("x"), assistant("", tool_calls=[call("python", code="1")] * 2)],
+        [user("x"), assistant("", tool_calls=[call("f", code="1")])],
+        [user("x"), assistant("", tool_calls=[call("python", code=1)])],
+        [user("x"), assistant("", tool_calls=[call("python")])],
+        [user("x"), {**python("1"), "train": False}, tool("1"), assistant("z")],
     ],
 )  # fmt: skip
-def test_calls_that_nanochat_cannot_write_are_errors(talk: list[Any], rule: str) -> None:
-    with pytest.raises(ConversationError, match=rule):
+def test_calls_that_nanochat_cannot_write_are_errors(talk: list[Any]) -> None:
+    with told(ConversationError):
         NANOCHAT.render_conversation(talk)
 
 
@@ -412,6 +412,6 @@ def test_a_text_of_the_user_that_spells_results_is_one_only_without_special_toke
 
 def test_the_default_template_is_that_of_the_tokenizer() -> None:
     held = BARE.replace(chat_template="{{ messages }}")
-    with pytest.raises(ConversationError, match=r"in Jinja, .* pass the template .*chat\.QWEN3"):
+    with told(ConversationError):
         held.parse_conversation([])
     assert held.parse_conversation([], template=chat.CHATML) == {"messages": []}

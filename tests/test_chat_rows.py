@@ -17,7 +17,9 @@ import bytepair
 from bytepair import chat
 from bytepair.chat import ChatOptions, render_turn
 from bytepair.errors import ArgumentError, ConversationError
+from conftest import refused
 from loaders import conversation_batches
+from messages import told
 
 NAMES = [*bytepair.training.NANOCHAT_SPECIAL_TOKENS, "<|im_start|>", "<|im_end|>", "<tool_call>",
          "</tool_call>", "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>",
@@ -226,11 +228,11 @@ def test_columns_beside_the_messages_are_ignored(
 def test_an_unknown_field_of_a_message_is_an_error(template: Any) -> None:
     for field in ("date", "name", "function_call", "tool_call_id"):
         talk = [user("hi", **{field: "x"}), assistant("hello")]
-        with pytest.raises(ConversationError, match=f"message 0 has the field '{field}'"):
+        with told(ConversationError, field):
             TOK.render_conversation(talk, template=template)
-        with pytest.raises(ConversationError, match=f"message 0 has the field '{field}'"):
+        with told(ConversationError, field):
             TOK.render_for_completion(talk, template=template)
-        with pytest.raises(ConversationError, match=f"message 0 has the field '{field}'"):
+        with told(ConversationError, field):
             render_turn(TOK, [], talk, template=template)
         expected = TOK.render_conversation(TALK, template=template)
         ignoring: dict[str, Any] = {
@@ -248,10 +250,10 @@ def test_unknown_fields_of_calls_and_parts_are_errors() -> None:
     for template in (chat.CHATML, PREFIXES):
         if template is PREFIXES:
             template = jinja(JINJA.replace("call.function |", "call.function.name |"), checks="off")
-        with pytest.raises(ConversationError, match=r"tool call 0 of message 1 .* 'strict'"):
+        with told(ConversationError):
             TOK.render_conversation([user("x"), assistant("", tool_calls=[odd])], template=template)
     part = {"type": "text", "text": "x", "cache_control": "no"}
-    with pytest.raises(ConversationError, match="part 0 of message 1 has the fields cache_control"):
+    with told(ConversationError):
         TOK.render_conversation([user("x"), assistant([part])])
 
 
@@ -270,7 +272,7 @@ def test_a_name_that_a_template_leaves_out_is_an_error() -> None:
     """`name` is also that of a tool, so a template may mention it and still drop it."""
     source = JINJA.replace("call.function |", "call.function.name |")
     talk = [user("hi", name="Ann"), assistant("hello")]
-    with pytest.raises(ConversationError, match="drops the name of message 0"):
+    with told(ConversationError):
         TOK.render_conversation(talk, template=jinja(source))
 
 
@@ -281,7 +283,7 @@ def test_a_row_cannot_set_the_variables_of_templates(field: str) -> None:
     row = {"messages": TALK, field: "x"}
     expected = TOK.render_conversation(TALK, template=template)
     assert TOK.render_conversation(row, template=template) == expected
-    with pytest.raises(ConversationError, match=f"has the field '{field}'"):
+    with told(ConversationError):
         TOK.render_conversation(
             {"messages": TALK, "chat_template_kwargs": {field: "x"}}, template=template
         )
@@ -291,9 +293,9 @@ def test_arguments_of_the_template_in_a_row() -> None:
     template = jinja("{% if think %}Think!{% endif %}" + JINJA)
     row = {"messages": TALK, "chat_template_kwargs": {"think": True}}
     assert TOK.decode(TOK.render_conversation(row, template=template)[0]).startswith("Think!")
-    with pytest.raises(ConversationError, match="the field 'think', which the template 'nanochat'"):
+    with told(ConversationError):
         TOK.render_conversation(row)
-    with pytest.raises(ConversationError, match="must be a mapping, not int"):
+    with told(ConversationError):
         TOK.render_conversation({"messages": TALK, "chat_template_kwargs": 3}, template=template)
 
 
@@ -311,13 +313,13 @@ def test_results_are_matched_with_their_calls() -> None:
     for template in (chat.CHATML, PREFIXES):
         ids, _ = TOK.render_conversation([*talk, first, second], template=template)
         assert TOK.decode(ids).count("find") == 1
-        for results, message in [
-            ([second, first], "message 2 is the result of the call '2', but result 0"),
-            ([result("a", tool_call_id="3")], "has the tool_call_id '3', but .* have 1, 2"),
-            ([result("a", tool_call_id="1", name="sum")], "a call of 'find'"),
-            ([result("a", name="sum")], "name 'sum', but is the result of a call of 'find'"),
+        for results in [
+            [second, first],
+            [result("a", tool_call_id="3")],
+            [result("a", tool_call_id="1", name="sum")],
+            [result("a", name="sum")],
         ]:
-            with pytest.raises(ConversationError, match=message):
+            with told(ConversationError):
                 TOK.render_conversation([*talk, *results], template=template)
     writes = jinja(JINJA.replace("{{ m.content }}", "{{ m.content }}{{ m.tool_call_id }}"))
     TOK.render_conversation([*talk, second, first], template=writes)
@@ -333,7 +335,7 @@ def test_tools_may_be_json_in_a_string() -> None:
         assert TOK.render_conversation({**bare, "tools": ""}, template=template) == (
             TOK.render_conversation(bare, template=template)
         )
-        with pytest.raises(ConversationError, match="tools must be JSON: "):
+        with told(ConversationError):
             TOK.render_conversation({**talk, "tools": "find"}, template=template)
 
 
@@ -345,7 +347,7 @@ def test_a_missing_content_is_empty(template: Any) -> None:
         assert TOK.render_conversation([user("x"), message], template=template) == expected
     nothing: list[Any] = [{"role": "user"}, {"role": "user", "content": None, "tool_calls": []}]
     for message in nothing:
-        with pytest.raises(ConversationError, match="message 0 has no content"):
+        with told(ConversationError):
             TOK.render_conversation([message, assistant("x")], template=template)
 
 
@@ -391,19 +393,19 @@ def test_a_turn_that_is_trained_on_is_as_always(template: Any, on: dict[str, Any
 
 @pytest.mark.parametrize("template", EVERY, ids=lambda t: t.name)
 def test_flags_that_cannot_be_followed_are_errors(template: Any) -> None:
-    broken: list[tuple[dict[str, Any], str]] = [
-        ({"weight": 2}, "the weight of message 1 is 2; it must be 1 or 0"),
-        ({"weight": 0.5}, "it must be 1 or 0"),
-        ({"train": "no"}, "the train of message 1 is 'no'; it must be true or false"),
-        ({"train": True, "weight": 0}, "contradict each other"),
-        ({"train": False}, "the mask is all 0"),
+    broken: list[dict[str, Any]] = [
+        {"weight": 2},
+        {"weight": 0.5},
+        {"train": "no"},
+        {"train": True, "weight": 0},
+        {"train": False},
     ]
-    for fields, message in broken:
-        with pytest.raises(ConversationError, match=message):
+    for fields in broken:
+        with told(ConversationError):
             TOK.render_conversation([user("hi"), assistant("hello", **fields)], template=template)
-    with pytest.raises(ConversationError, match="message 0 is to be trained on, but"):
+    with told(ConversationError):
         TOK.render_conversation([user("hi", weight=1), assistant("x")], template=template)
-    with pytest.raises(ConversationError, match="only sampled ids are"):
+    with told(ConversationError):
         render_turn(TOK, [], [user("hi"), assistant("x", train=True)], template=template)
 
 
@@ -448,7 +450,7 @@ def test_only_turns_that_are_trained_on_must_be_stable() -> None:
         "{{ m.content }}", "{{ m.content if loop.last else m.content.split('</think>')[-1] }}"
     )
     talk = [user("hi"), assistant("<think>a</think>b"), user("x"), assistant("<think>c</think>d")]
-    with pytest.raises(ConversationError, match="differently when others follow"):
+    with told(ConversationError):
         TOK.render_conversation(talk, template=jinja(forgets, checks="off"))
     last = spoken(talk, jinja(forgets, checks="off"), train_on="last")
     assert last == "<think>c</think>d<|im_end|>\n"
@@ -477,7 +479,7 @@ def test_blocks_of_unclear_owners_are_errors() -> None:
         "{% endgeneration %}x",
         stop=("<|im_end|>",),
     )
-    with pytest.raises(ConversationError, match=r"unclear .* text of several messages"):
+    with told(ConversationError):
         TOK.render_conversation(LONG, template=glued, options=ChatOptions(train_on="last"))
     bare = chat.JinjaTemplate(
         "{% for m in messages %}{{ m.content }}{% generation %}<|im_end|>{% endgeneration %}"
@@ -487,7 +489,7 @@ def test_blocks_of_unclear_owners_are_errors() -> None:
     ids, mask = TOK.render_conversation(LONG, template=bare, options=ChatOptions(train_on="last"))
     assert [at for at, on in enumerate(mask) if on] == [len(ids) - 1]
     early = chat.JinjaTemplate("{% generation %}x{% endgeneration %}" + bare.source)
-    with pytest.raises(ConversationError, match=r"unclear .* no text of a message"):
+    with told(ConversationError):
         TOK.render_conversation(LONG, template=early, options=ChatOptions(train_on="last"))
 
 
@@ -520,7 +522,7 @@ def test_a_template_that_takes_lists_gets_them() -> None:
 
 def test_a_list_that_a_template_prints_is_an_error() -> None:
     picture = [{"type": "image", "url": "cat.png"}]
-    with pytest.raises(ConversationError, match="content of message 0 is a list"):
+    with told(ConversationError):
         TOK.render_conversation([user(picture), assistant("x")], template=PREFIXES)
 
 
@@ -601,39 +603,39 @@ def test_rows_of_other_formats_by_name(kind: Any, source: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_format_is_never_guessed(kind: str) -> None:
-    with pytest.raises(ConversationError, match=f'pass rows="{kind}"'):
+    with told(ConversationError):
         TOK.render_conversation(FORMATS[kind][0][0])
 
 
 @pytest.mark.parametrize(
-    ("kind", "row", "message"),
+    ("kind", "row"),
     [
-        ("sharegpt", {"messages": TALK}, 'must have a list under "conversations"'),
-        ("sharegpt", {"conversations": [{"from": "cat", "value": "x"}]}, "turn 0 must have"),
-        ("sharegpt", {"conversations": [{"from": "function_call", "value": "x"}]}, "must be JSON"),
-        ("sharegpt", TALK, 'must have a list under "conversations"'),
-        ("alpaca", {"output": "x"}, 'must have a string under "instruction"'),
-        ("alpaca", {"instruction": 3}, "instruction must be a string, not int"),
-        ("alpaca", {"instruction": "x", "history": [["y"]]}, "history must be a list of pairs"),
-        ("alpaca", {"instruction": "x", "history": 3}, "history must be a list of pairs"),
-        ("completion", {"prompt": "x"}, 'messages under "completion"'),
-        ("completion", {"prompt": [3], "completion": "x"}, "prompt must be a string or a list"),
+        ("sharegpt", {"messages": TALK}),
+        ("sharegpt", {"conversations": [{"from": "cat", "value": "x"}]}),
+        ("sharegpt", {"conversations": [{"from": "function_call", "value": "x"}]}),
+        ("sharegpt", TALK),
+        ("alpaca", {"output": "x"}),
+        ("alpaca", {"instruction": 3}),
+        ("alpaca", {"instruction": "x", "history": [["y"]]}),
+        ("alpaca", {"instruction": "x", "history": 3}),
+        ("completion", {"prompt": "x"}),
+        ("completion", {"prompt": [3], "completion": "x"}),
     ],
 )
-def test_rows_that_are_not_of_their_format_are_errors(kind: Any, row: Any, message: str) -> None:
-    with pytest.raises(ConversationError, match=message):
+def test_rows_that_are_not_of_their_format_are_errors(kind: Any, row: Any) -> None:
+    with told(ConversationError):
         TOK.render_conversation(row, options=ChatOptions(rows=kind))
 
 
 def test_options_have_few_values() -> None:
-    for options, message in [
-        ({"rows": "openai"}, "rows is 'openai'; it must be one of messages, sharegpt"),
-        ({"train_on": "first"}, "train_on is 'first'; it must be"),
-        ({"ignore_fields": "id"}, "ignore_fields is 'id'; it must be a list of names"),
-        ({"ignore_fields": [3]}, r"ignore_fields is \[3\]"),
-        ({"ignore_fields": 3}, "ignore_fields is 3"),
+    for options in [
+        {"rows": "openai"},
+        {"train_on": "first"},
+        {"ignore_fields": "id"},
+        {"ignore_fields": [3]},
+        {"ignore_fields": 3},
     ]:
-        with pytest.raises(ArgumentError, match=message):
+        with told(ArgumentError):
             ChatOptions(**options)  # type: ignore[arg-type]
 
 
@@ -676,14 +678,14 @@ def test_a_lone_surrogate_is_an_error_or_replaced(name: str) -> None:
     )
     repaired = [{"role": "user", "content": HALF.replace("\ud83d", "\ufffd")}, WHOLE_TALK[1]]
     assert render(talk, ChatOptions(errors="replace")) == render(repaired, ChatOptions())
-    with pytest.raises(ArgumentError, match="errors is 'ignore'"):
+    with refused("errors", "ignore"):
         ChatOptions(errors="ignore")  # type: ignore[arg-type]
 
 
 def test_lone_surrogates_in_files(tmp_path: Path) -> None:
     rows = [{"messages": WHOLE_TALK}, {"messages": [{"role": "user", "content": HALF}]}]
     (tmp_path / "talks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(ConversationError, match=r"talks\.jsonl, line 2: .* \\ud83d, half"):
+    with told(ConversationError):
         TOK.render_batch(tmp_path / "talks.jsonl", on_untrained="keep")
     batch = TOK.render_batch(
         tmp_path / "talks.jsonl", on_untrained="keep", options=ChatOptions(errors="replace")

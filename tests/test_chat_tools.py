@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair import chat
 from bytepair.errors import ConversationError
+from messages import told
 from trl_source import FOLDER, REASON
 
 LLAMA = ["<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>",
@@ -225,38 +226,28 @@ def test_arguments_may_be_json_in_a_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "talk", "message"),
+    ("template", "talk"),
     [
-        (chat.LLAMA3, {"messages": [user("x")], "tools": TOOLS}, "'llama3' does not support"),
-        (chat.LLAMA3, [user("x"), assistant("", tool_calls=[call()])], "message 1 has tool calls"),
-        (chat.CHATML, [{**user("x"), "tool_calls": [call()]}], "does not support for 'user'"),
-        (chat.CHATML, [user("x"), assistant("y", reasoning_content="z")], "has reasoning_content"),
-        (chat.LLAMA31, [user("x"), assistant("y", tool_calls=[call()])], "1 tool calls and some"),
-        (chat.LLAMA31, [user("x"), assistant("", tool_calls=[call()] * 2)], "2 tool calls and no"),
-        (chat.LLAMA31, {"messages": [assistant("x")], "tools": TOOLS}, "must be from 'user'"),
-        (chat.CHATML, {"messages": [user("x")], "tools": {"a": 1}}, "tools must be a list"),
-        (chat.CHATML, {"messages": [user("x")], "tools": [{1, 2}]}, "tool 0 cannot be written"),
-        (chat.CHATML, [user("x"), assistant("", tool_calls=[call('a"b')])], "needs no escape"),
-        (chat.CHATML, [user("x"), assistant("", tool_calls=["x"])], "must have a name"),
-        (chat.CHATML, [user("x"), assistant("", tool_calls="x")], "must be a list"),
-        (chat.CHATML, [user("x"), assistant("", tool_calls=[{"name": "f"}])], "not NoneType"),
-        (
-            chat.CHATML,
-            [user("x"), assistant("", tool_calls=[{"name": "f", "arguments": "{"}])],
-            "of tool call 0 of message 1 must be JSON: ",
-        ),
-        (chat.CHATML, [user("x"), assistant(3, tool_calls=[call()])], "must be a string, not int"),  # type: ignore[arg-type]
-        (chat.CHATML, {"messages": [user("x")], "builtin_tools": ["a"]}, "builtin_tools must be"),
-        (
-            chat.LLAMA31,
-            {"messages": [user("x"), assistant("", tool_calls=[call(a=1)])],
-             "builtin_tools": ["find"]},
-            "a built-in tool, must be strings",
-        ),
+        (chat.LLAMA3, {"messages": [user("x")], "tools": TOOLS}),
+        (chat.LLAMA3, [user("x"), assistant("", tool_calls=[call()])]),
+        (chat.CHATML, [{**user("x"), "tool_calls": [call()]}]),
+        (chat.CHATML, [user("x"), assistant("y", reasoning_content="z")]),
+        (chat.LLAMA31, [user("x"), assistant("y", tool_calls=[call()])]),
+        (chat.LLAMA31, [user("x"), assistant("", tool_calls=[call()] * 2)]),
+        (chat.LLAMA31, {"messages": [assistant("x")], "tools": TOOLS}),
+        (chat.CHATML, {"messages": [user("x")], "tools": {"a": 1}}),
+        (chat.CHATML, {"messages": [user("x")], "tools": [{1, 2}]}),
+        (chat.CHATML, [user("x"), assistant("", tool_calls=[call('a"b')])]),
+        (chat.CHATML, [user("x"), assistant("", tool_calls=["x"])]),
+        (chat.CHATML, [user("x"), assistant("", tool_calls="x")]),
+        (chat.CHATML, [user("x"), assistant("", tool_calls=[{"name": "f"}])]),
+        (chat.CHATML, [user("x"), assistant("", tool_calls=[{"name": "f", "arguments": "{"}])]),
+        (chat.CHATML, [user("x"), assistant(3, tool_calls=[call()])]),  # type: ignore[arg-type]
+        (chat.CHATML, {"messages": [user("x")], "builtin_tools": ["a"]}),
+        (chat.LLAMA31, {"messages": [user("x"), assistant("", tool_calls=[call(a=1)])],
+             "builtin_tools": ["find"]}),
     ],
 )  # fmt: skip
-def test_what_a_template_cannot_write_is_an_error(
-    template: chat.Template, talk: Any, message: str
-) -> None:
-    with pytest.raises(ConversationError, match=message):
+def test_what_a_template_cannot_write_is_an_error(template: chat.Template, talk: Any) -> None:
+    with told(ConversationError):
         TOK.render_conversation(talk, template=template, on_untrained="keep")

@@ -15,6 +15,7 @@ import bytepair
 from bytepair import chat
 from bytepair.chat import render_turn
 from bytepair.errors import ConversationError
+from messages import told
 from trl_source import REASON, TEMPLATES
 
 NAMES = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|begin_of_text|>", "<|start_header_id|>",
@@ -221,10 +222,10 @@ def test_a_template_that_is_not_prefix_stable_is_refused() -> None:
     )
     template = chat.JinjaTemplate(thinks)
     prompt, _ = render_turn(TOK, [], [user("x")], template=template)
-    with pytest.raises(ConversationError, match=r"invented history: .* differently when messages"):
+    with told(ConversationError):
         render_turn(TOK, prompt, [user("y")], template=template)
     past = [user("x"), assistant("z", reasoning_content="why")]
-    with pytest.raises(ConversationError, match=r"^the template renders the turn differently"):
+    with told(ConversationError):
         render_turn(TOK, prompt, [user("y")], template=template, history=past)
     plain, _ = render_turn(
         TOK, prompt, [user("y")], template=template, history=[user("x"), assistant("z")]
@@ -252,18 +253,18 @@ WHERE = "m.role + (loop.index | string if m.role == 'user' else '') + "
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
+    "source",
     [
-        (CHATML_JINJA + "{% if add_generation_prompt %}<think>{% endif %}", "not continue its"),
-        (CHATML_JINJA.replace("<|im_end|>", "END"), "does not end the turn of 'assistant'"),
-        (CHATML_JINJA.replace("m.role + ", WHERE), "different histories"),
-        ("{{ messages[0].system }}{{ raise_exception('no system') }}", "no system.*history="),
+        CHATML_JINJA + "{% if add_generation_prompt %}<think>{% endif %}",
+        CHATML_JINJA.replace("<|im_end|>", "END"),
+        CHATML_JINJA.replace("m.role + ", WHERE),
+        "{{ messages[0].system }}{{ raise_exception('no system') }}",
     ],
 )
-def test_templates_that_cannot_be_continued_are_refused(source: str, message: str) -> None:
+def test_templates_that_cannot_be_continued_are_refused(source: str) -> None:
     pytest.importorskip("jinja2")
     ids = [SPECIAL["<|im_start|>"], *TOK.encode("assistant\nhi")]
-    with pytest.raises(ConversationError, match=message):
+    with told(ConversationError):
         render_turn(TOK, ids, [user("x")], template=chat.JinjaTemplate(source))
 
 
@@ -308,28 +309,28 @@ REFUSED = (
 def test_ids_that_go_on_after_the_stop_token_are_refused(template: Any) -> None:
     prompt, _ = render_turn(TOK, [], [user("x")], template=template)
     ids = [*prompt, *TOK.encode("hi"), stop_of(template), *TOK.encode("more")]
-    with pytest.raises(ConversationError, match=r"the ids (end neither|continue after)"):
+    with told(ConversationError):
         render_turn(TOK, ids, [user("y")], template=template)
 
 
 def test_what_is_no_turn_is_an_error() -> None:
-    with pytest.raises(ConversationError, match="end neither with a closed turn nor within one of"):
+    with told(ConversationError):
         render_turn(TOK, TOK.encode("hi"), [user("x")])
-    with pytest.raises(ConversationError, match="end neither with a closed turn"):
+    with told(ConversationError):
         render_turn(TOK, [SPECIAL["<|user_start|>"]], [user("x")])
     opened = [SPECIAL["<|im_start|>"], *TOK.encode("user\nhi")]
-    with pytest.raises(ConversationError, match="within a turn that is not one of 'assistant'"):
+    with told(ConversationError):
         render_turn(TOK, opened, [user("x")], template=chat.CHATML)
     prompt, _ = render_turn(TOK, [], [user("x")])
-    with pytest.raises(ConversationError, match="message 1 is from 'user' but must be from 'assis"):
+    with told(ConversationError):
         render_turn(TOK, prompt, [user("x"), user("y")])
-    with pytest.raises(ConversationError, match="message 0 is from 'cat'"):
+    with told(ConversationError):
         render_turn(TOK, prompt, [{"role": "cat", "content": "x"}])
-    with pytest.raises(ConversationError, match="at least one message"):
+    with told(ConversationError):
         render_turn(TOK, [], [])
-    with pytest.raises(ValueError, match="the mask has 9 entries"):
+    with told(ValueError):
         render_turn(TOK, prompt[:4], [user("x")], mask=[0] * 9)
-    with pytest.raises(ConversationError, match="tools are defined at the start"):
+    with told(ConversationError):
         render_turn(
             TOK,
             [SPECIAL["<|im_end|>"]],
@@ -337,7 +338,7 @@ def test_what_is_no_turn_is_an_error() -> None:
             template=chat.CHATML,
         )
     bare = chat.Template("bare", (), {"user": chat.Role(("Q",)), "assistant": chat.Role(("A",))})
-    with pytest.raises(ConversationError, match="does not open and close the turn of 'assistant'"):
+    with told(ConversationError):
         render_turn(TOK, [65], [user("x")], template=bare)
 
 

@@ -7,6 +7,7 @@ import os
 import pickle
 import sys
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,7 @@ import nanochat_source
 from bytepair.compat import nanochat
 from bytepair.compat.nanochat import SPECIAL_TOKENS, RustBPETokenizer
 from bytepair.errors import FileFormatError
+from messages import told
 from nanochat_source import FIRST, LAST_OF_2025, TODAY
 
 CORPUS = ["the quick brown fox, the lazy dog", "hello hello 12345 naïve 你好 🙂", "f(x)\n  y\n"] * 5
@@ -80,7 +82,7 @@ def test_encoding_with_affixes(tokenizer: RustBPETokenizer) -> None:
     assert tokenizer.encode("hello", prepend="<|bos|>", append=end) == [bos, *plain, end]
     assert tokenizer(["hello", ""], prepend=bos, num_threads=2) == [[bos, *plain], [bos]]
     assert tokenizer.encode("x", prepend=0) == [0, *tokenizer.encode("x")]
-    with pytest.raises(ValueError, match="not int"):
+    with told(ValueError):
         tokenizer.encode(3)
     with pytest.raises(KeyError):
         tokenizer.encode("x", prepend="<|none|>")
@@ -104,7 +106,7 @@ def test_rendering_for_completion(tokenizer: RustBPETokenizer) -> None:
     assert tokenizer.decode(ids) == "<|bos|><|user_start|>hi<|user_end|><|assistant_start|>"
     long = [{"role": "user", "content": "x " * 3000}, {"role": "assistant", "content": "y"}]
     assert len(tokenizer.render_for_completion({"messages": long})) == 2049
-    with pytest.raises(ValueError, match="must be from the assistant"):
+    with told(ValueError):
         tokenizer.render_for_completion({"messages": long[:1]})
 
 
@@ -114,7 +116,7 @@ def test_texts_may_look_like_paths() -> None:
 
 
 def test_a_vocabulary_without_room_is_an_error() -> None:
-    with pytest.raises(ValueError, match="pass at least 265"):
+    with told(ValueError):
         RustBPETokenizer.train_from_iterator(CORPUS, 264)
 
 
@@ -237,7 +239,7 @@ def test_a_folder_of_nanochat_is_read_if_that_is_allowed(
 ) -> None:
     for encoding in (original, tokenizer.enc):
         (tmp_path / "tokenizer.pkl").write_bytes(pickle.dumps(encoding))
-        with pytest.raises(FileFormatError, match="allow_pickle=True"):
+        with told(FileFormatError):
             RustBPETokenizer.from_directory(tmp_path)
         read = RustBPETokenizer.from_directory(tmp_path, allow_pickle=True)
         assert read.tokenizer == tokenizer.tokenizer
@@ -260,13 +262,13 @@ EVIL: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("data", EVIL)
+@pytest.mark.parametrize("data", EVIL, ids=count())
 def test_a_pickle_of_anything_else_runs_nothing(
     data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tokenizer.pkl").write_bytes(data)
-    with pytest.raises(FileFormatError, match="not the pickle of an encoding"):
+    with told(FileFormatError):
         RustBPETokenizer.from_directory(tmp_path, allow_pickle=True)
     assert not (tmp_path / "evil").exists()
 
@@ -275,7 +277,7 @@ def test_the_folder_of_nanochat(
     tokenizer: RustBPETokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NANOCHAT_BASE_DIR", str(tmp_path / "base"))
-    with pytest.raises(FileNotFoundError, match="no tokenizer"):
+    with told(FileNotFoundError):
         nanochat.get_tokenizer()
     tokenizer.save(Path(nanochat.get_base_dir()) / "tokenizer")
     assert nanochat.get_tokenizer().tokenizer == tokenizer.tokenizer

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import rustbpe_interface as interface
 from bytepair.compat import rustbpe
 from bytepair.errors import ArgumentError
+from messages import told
 
 
 @pytest.mark.parametrize("pattern", [None, r"\w+|\W+"])
@@ -43,7 +44,7 @@ def test_batches_decode_too() -> None:
 
 def test_wrong_calls_raise_the_usual_exceptions() -> None:
     interface.wrong_calls_raise(rustbpe.Tokenizer)
-    with pytest.raises(ValueError, match=r"Unknown token id: .*999"):
+    with told(ValueError):
         original.Tokenizer().decode([999])
 
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair.compat import tiktoken
 from bytepair.errors import ArgumentError, FormatError
+from messages import told
 
 SPECIAL = {"<|endoftext|>": 400, "<|fim|>": 401, "<|fim|>x": 403, "<|pad|>": 410}
 
@@ -170,7 +171,7 @@ def test_a_pickle_is_read_without_running_it(protocol: int, tmp_path: Path) -> N
     loaded = bytepair.load(path, allow_pickle=True)
     theirs = original.Encoding(**{**VALUES, "special_tokens": special})
     assert loaded == bytepair.load(ours) == bytepair.load(theirs)
-    with pytest.raises(FormatError, match="allow_pickle=True"):
+    with told(FormatError):
         bytepair.load(path)
 
 
@@ -240,7 +241,7 @@ def test_two_special_tokens_may_share_an_id() -> None:
 def test_a_tokenizer_with_a_list_of_merges_has_no_wrapper() -> None:
     tokens = {bytes([b]): b for b in range(256)} | {b"ab": 256}
     tok = bytepair.Tokenizer.from_merges(tokens, [(b"a", b"b")], pattern="gpt4")
-    with pytest.raises(ValueError, match="by rank"):
+    with told(ValueError):
         tiktoken.Encoding.from_tokenizer(tok)
 
 
@@ -272,9 +273,9 @@ def test_encodings_of_the_registry() -> None:
 
 
 def test_unknown_encodings_are_errors() -> None:
-    with pytest.raises(ValueError, match="unknown encoding 'none'"):
+    with told(ValueError):
         tiktoken.get_encoding("none")
-    with pytest.raises(ValueError, match="is a str, not int"):
+    with told(ValueError):
         tiktoken.get_encoding(3)
     with pytest.raises(KeyError):
         tiktoken.encoding_for_model("no-such-model")

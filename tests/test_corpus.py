@@ -21,6 +21,7 @@ from bytepair.corpus.column import strings
 from bytepair.corpus.names import Paths
 from bytepair.corpus.source import Reading, resolve
 from bytepair.errors import ArgumentError, CorpusError
+from messages import told
 from texts import hard_text
 
 TEXTS = ["one", "", "zwei é", "三\n三", "4" * 100]
@@ -161,20 +162,20 @@ def test_a_long_text_of_any_script_is_counted_in_blocks(
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
+    "source",
     [
-        ("no such file", r"pass \[text\]"),
-        ("none/*.txt", "no file matches"),
-        (["missing.parquet"], "'missing.parquet' looks like a path"),
-        (b"bytes", "decode it to str"),
-        (5, "type int is not a source"),
-        ([1, 2], "text 0 of the source is of type int"),
-        (pa.array([1, 2]), "has type int64, not text"),
-        (pa.table({"x": ["a"]}), "no column 'text'; it has x"),
+        "no such file",
+        "none/*.txt",
+        ["missing.parquet"],
+        b"bytes",
+        5,
+        [1, 2],
+        pa.array([1, 2]),
+        pa.table({"x": ["a"]}),
     ],
 )
-def test_unreadable_sources_are_errors_with_a_reason(source: Any, message: str) -> None:
-    with pytest.raises(CorpusError, match=message):
+def test_unreadable_sources_are_errors_with_a_reason(source: Any) -> None:
+    with told(CorpusError):
         read(source)
 
 
@@ -186,27 +187,24 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "other.jsonl").write_text('{"body": "x"}\n')
     (tmp_path / "bad.txt.gz").write_bytes(b"not gzip")
     pq.write_table(pa.table({"x": ["a"]}), tmp_path / "other.parquet")
-    for name, message in [
-        ("bad.txt", "bad.txt is not UTF-8 at byte 4"),
-        ("bad.parquet", "bad.parquet"),
-        ("bad.jsonl", r"bad\.jsonl, line 4: the line is not a JSON object"),
-        (
-            "number.jsonl",
-            r"number\.jsonl, line 2: the field is a number, not a string",
-        ),
-        ("other.jsonl", "no object has a field 'text'"),
-        ("other.parquet", "no column 'text'; it has x"),
-        ("bad.txt.gz", "bad.txt.gz"),
+    for name in [
+        "bad.txt",
+        "bad.parquet",
+        "bad.jsonl",
+        "number.jsonl",
+        "other.jsonl",
+        "other.parquet",
+        "bad.txt.gz",
     ]:
-        with pytest.raises(CorpusError, match=message):
+        with told(CorpusError):
             read(tmp_path / name)
 
 
 def test_an_empty_folder_and_a_list_of_both(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="contains no file with a known suffix"):
+    with told(CorpusError):
         read(tmp_path)
     (tmp_path / "a.txt").write_text("x")
-    with pytest.raises(CorpusError, match="looks like a path"):
+    with told(CorpusError):
         read([str(tmp_path / "a.txt"), "some text"])
 
 
@@ -216,14 +214,9 @@ def test_a_column_that_is_not_utf8(tmp_path: Path) -> None:
     )
     pq.write_table(pa.table({"text": array}), tmp_path / "bad.parquet")
     (tmp_path / "bad.jsonl").write_bytes(b'{"text":"ab"}\n{"text":"\xff\xff"}\n')
-    for source, place in [
-        (array, "the Arrow data, from row 0 on"),
-        (tmp_path / "bad.parquet", "bad.parquet, row 1"),
-        (tmp_path / "bad.jsonl", "bad.jsonl, line 2"),
-    ]:
+    for source in (array, tmp_path / "bad.parquet", tmp_path / "bad.jsonl"):
         for doc_cap in (None, 10):
-            document = f"{place}: (the document|document 1) is not UTF-8 at byte 0"
-            with pytest.raises(CorpusError, match=document):
+            with told(CorpusError):
                 bytepair.train(source, 300, reading=bytepair.Reading(doc_cap=doc_cap))
 
 
@@ -231,7 +224,7 @@ def test_a_column_that_is_not_utf8(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [0, -1])
 def test_a_limit_below_one_is_an_error(name: str, value: int) -> None:
     limits: dict[str, Any] = {name: value}
-    with pytest.raises(ArgumentError, match=f"{name} is {value}; it must be an integer of at"):
+    with told(ArgumentError):
         Reading(**limits)
 
 

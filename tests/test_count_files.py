@@ -18,6 +18,7 @@ from bytepair.errors import ArgumentError, CorpusError, CountsError, SplitError
 from bytepair.training import checkpoint, counting
 from bytepair.training.counts import read_counts
 from commands import run
+from messages import told
 from tables import write_tables
 from training_options import keywords
 
@@ -132,7 +133,7 @@ def test_what_is_counted_is_not_read_again(tmp_path: Path, monkeypatch: pytest.M
     data = bytearray((folder / "a.parquet").read_bytes())
     data[100 : len(data) * 3 // 4] = bytes(len(data) * 3 // 4 - 100)
     (folder / "a.parquet").write_bytes(data)
-    with pytest.raises(CorpusError, match=r"a\.parquet cannot be read"):
+    with told(CorpusError):
         bytepair.count(folder)
     assert bytepair.count(folder, reading=bytepair.Reading(checkpoint=file)) == expected
 
@@ -176,10 +177,10 @@ def test_training_takes_a_checkpoint(folder: Path, tmp_path: Path) -> None:
         bytepair.train(folder, 300, progress=breaking(2), reading=reading)
     expected = bytepair.train(folder, 300, reading=bytepair.Reading(errors="replace"))
     assert bytepair.train(folder, 300, reading=reading) == expected
-    with pytest.raises(CountsError, match="errors differ"):
+    with told(CountsError):
         bytepair.train(folder, 300, reading=bytepair.Reading(checkpoint=file))
     counts = bytepair.count(TEXTS)
-    with pytest.raises(CountsError, match="checkpoint would be ignored"):
+    with told(CountsError):
         bytepair.train(counts, 300, reading=bytepair.Reading(checkpoint=file))
     recipes = (
         bytepair.training.Mixture({"a": 1}),
@@ -187,8 +188,7 @@ def test_training_takes_a_checkpoint(folder: Path, tmp_path: Path) -> None:
         bytepair.training.Superwords(),
     )
     for recipe in recipes:
-        name = type(recipe).__name__.lower()
-        with pytest.raises(ArgumentError, match=f"checkpoint and {name} cannot be"):
+        with told(ArgumentError):
             bytepair.train({"a": TEXTS}, 300, reading=reading, recipe=recipe)
 
 

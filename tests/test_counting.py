@@ -34,6 +34,7 @@ from bytepair.training.counts import read_counts
 from bytepair.training.counts_file import CountState
 from bytepair.training.options import Ties
 from conftest import refused
+from messages import told
 from tables import write_tables
 from training_options import keywords
 
@@ -56,7 +57,7 @@ def test_a_count_that_was_broken_off_goes_on(tmp_path: Path, at: int) -> None:
         bytepair.count(broken(TEXTS, at), reading=bytepair.Reading(checkpoint=file))
     assert file.exists() == (at >= 8192)
     if file.exists():
-        with pytest.raises(CountsError, match="the checkpoint of an unfinished count"):
+        with told(CountsError):
             bytepair.training.load_counts(file)
     counts = bytepair.count(TEXTS, reading=bytepair.Reading(checkpoint=file))
     assert counts == bytepair.count(TEXTS) == bytepair.training.load_counts(file)
@@ -76,19 +77,19 @@ def test_saving_all_the_time_changes_nothing(
 def test_the_checkpoint_of_another_count_is_an_error(tmp_path: Path) -> None:
     file, text = tmp_path / "partial.parquet", tmp_path / "text.txt"
     bytepair.count(TEXTS, reading=bytepair.Reading(checkpoint=file))
-    with pytest.raises(CountsError, match="different text"):
+    with told(CountsError):
         bytepair.count(["x" + TEXTS[0], *TEXTS[1:]], reading=bytepair.Reading(checkpoint=file))
-    with pytest.raises(CountsError, match="different text"):
+    with told(CountsError):
         bytepair.count(TEXTS[:100], reading=bytepair.Reading(checkpoint=file))
-    with pytest.raises(CountsError, match="limits differ"):
+    with told(CountsError):
         bytepair.count(TEXTS, reading=bytepair.Reading(checkpoint=file, doc_cap=10))
-    with pytest.raises(CountsError, match="pattern"):
+    with told(CountsError):
         bytepair.count(TEXTS, pattern="gpt4o", reading=bytepair.Reading(checkpoint=file))
     text.write_text("one", encoding="utf-8")
-    with pytest.raises(CountsError, match="files differ"):
+    with told(CountsError):
         bytepair.count(text, reading=bytepair.Reading(checkpoint=file))
     bytepair.count(TEXTS).save(file)
-    with pytest.raises(CountsError, match="not a checkpoint"):
+    with told(CountsError):
         bytepair.count(TEXTS, reading=bytepair.Reading(checkpoint=file))
 
 
@@ -237,7 +238,7 @@ def test_a_command_that_is_pressed_several_times_saves(tmp_path: Path, pause: fl
 
 def test_a_checkpoint_that_cannot_be_written_is_said_first(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "no" / "partial.parquet"):
-        with pytest.raises(OSError, match="folder"):
+        with told(OSError):
             bytepair.count(iter(lambda: 1 / 0, 0), reading=bytepair.Reading(checkpoint=path))
 
 
@@ -252,9 +253,9 @@ def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
     column = pa.Array.from_buffers(pa.string(), 4, pa.array(raw, pa.binary()).buffers())
     pq.write_table(pa.table({"text": column}), table)
     lines.write_bytes(b"".join(b'{"text": "' + data + b'"}\n' for data in raw))
-    with pytest.raises(CorpusError, match=r"a\.txt is not UTF-8 at byte 6; .*pass errors"):
+    with told(CorpusError):
         bytepair.count(text)
-    with pytest.raises(CorpusError, match=r"b\.parquet, row 1: .* is not UTF-8 at byte 1"):
+    with told(CorpusError):
         bytepair.count(table)
     expected = bytepair.count(replaced)
     assert bytepair.count(text, reading=bytepair.Reading(errors="replace")) == bytepair.count(
@@ -340,12 +341,9 @@ def test_a_page_that_is_too_large_is_an_error_unless_documents_may_be_longer(
     file = tmp_path / "a.parquet"
     table = pa.table({"text": ["a" * 193_000_000]})
     pq.write_table(table, file, compression="none", use_dictionary=False, write_statistics=False)
-    message = (
-        r"the page has 193,000,0\d\d bytes, more than the limit of 192,000,000.*max_document_bytes"
-    )
-    with pytest.raises(CorpusError, match=message):
+    with told(CorpusError):
         bytepair.count(file)
-    with pytest.raises(CorpusError, match=message):
+    with told(CorpusError):
         list(bytepair.corpus.read_documents(file))
     assert (
         bytepair.count(file, reading=bytepair.Reading(max_document_bytes=193_000_000)).text_bytes
@@ -366,7 +364,7 @@ def test_parquet_of_other_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert bytepair.count(tmp_path) == expected * 4 + bytepair.count(["one more"])
     numbers = tmp_path / "e.parquet"
     pq.write_table(pa.table({"text": pa.array([1])}), numbers)
-    with pytest.raises(CorpusError, match="its column 'text' has type INT64, not text"):
+    with told(CorpusError):
         bytepair.count(numbers)
 
 
@@ -376,9 +374,9 @@ def test_texts_in_a_column_of_bytes_are_read(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": pa.array([text.encode() for text in texts])}), path)
     assert bytepair.count(path) == bytepair.count(texts)
     pq.write_table(pa.table({"text": pa.array([b"one", b"\xff"])}), path)
-    with pytest.raises(CorpusError, match="row 1"):
+    with told(CorpusError):
         bytepair.count(path)
-    with pytest.warns(bytepair.errors.SkippedWarning, match="row 1"):
+    with told(bytepair.errors.SkippedWarning):
         assert bytepair.count(path, reading=bytepair.Reading(errors="skip")) == bytepair.count(
             ["one"]
         )
@@ -408,7 +406,7 @@ def test_what_stops_the_reading_of_parquet(tmp_path: Path) -> None:
     data = bytearray(whole.read_bytes())
     data[5000:9000] = bytes(4000)
     damaged.write_bytes(data)
-    with pytest.raises(CorpusError, match=r"b\.parquet cannot be read"):
+    with told(CorpusError):
         bytepair.count(damaged)
 
     picked = random.Random(7)
@@ -508,14 +506,14 @@ def test_urls_are_counted_and_trained_on(tmp_path: Path) -> None:
     assert bytepair.count(bytepair.corpus.Paths([file, source / "a.parquet"])) == expected * 2
     trained = bytepair.train(WORDS, 360)
     assert bytepair.train(f"{folder}/*.parquet", 360) == trained
-    with pytest.raises(CorpusError, match="there is no file at"):
+    with told(CorpusError):
         bytepair.count((source / "b.parquet").as_uri())
 
 
 def test_texts_that_look_like_urls_are_texts_if_that_is_said() -> None:
     urls = ["https://example.com/a", "https://example.com/b"]
     assert bytepair.count(bytepair.corpus.Texts(urls)).text_bytes == sum(map(len, urls))
-    with pytest.raises(CorpusError, match=r"looks like a path; .*corpus.Paths.*corpus.Texts"):
+    with told(CorpusError):
         bytepair.count(urls)
     assert bytepair.count(["s3://x.parquet is a name"]).text_bytes == 24
 
@@ -557,9 +555,9 @@ def test_a_forged_checkpoint_is_refused(tmp_path: Path, wrong: dict[str, Any]) -
     values["crc32"] = f"{zlib.crc32(json.dumps(values).encode()):08x}"
     text = json.dumps(values)
     bytepair.count(TEXTS[:9]).save(tmp_path / "c", metadata={"bytepair.checkpoint": text})
-    with pytest.raises(CountsError, match=r"checkpoint .* is damaged; remove it"):
+    with told(CountsError):
         bytepair.training.load_counts(tmp_path / "c")
-    with pytest.raises(CountsError, match=r"checkpoint .* is damaged; remove it"):
+    with told(CountsError):
         bytepair.count(TEXTS[:9], reading=bytepair.Reading(checkpoint=tmp_path / "c"))
 
 
@@ -568,7 +566,7 @@ def test_counts_share_no_checkpoint(tmp_path: Path) -> None:
 
     def texts() -> Iterator[str]:
         yield from TEXTS[:10_000]  # more than is looked at to see what the source is
-        with pytest.raises(InUseError, match="another count is using the checkpoint"):
+        with told(InUseError):
             bytepair.count(["two"], reading=bytepair.Reading(checkpoint=file))
 
     assert bytepair.count(texts(), reading=bytepair.Reading(checkpoint=file)) == bytepair.count(
@@ -590,9 +588,9 @@ def test_a_count_whose_checkpoint_cannot_be_written_goes_on(
     monkeypatch.setattr(checkpoint, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(bytepair.Counts, "save", full)
     file = tmp_path / "partial.parquet"
-    with pytest.warns(CheckpointWarning, match="No space left"), pytest.raises(BrokenError):
+    with told(CheckpointWarning), pytest.raises(BrokenError):
         bytepair.count(broken(TEXTS, 30_000), reading=bytepair.Reading(checkpoint=file))
-    with pytest.warns(CheckpointWarning, match="continues without it"):
+    with told(CheckpointWarning):
         assert bytepair.count(TEXTS, reading=bytepair.Reading(checkpoint=file)) == bytepair.count(
             TEXTS
         )

@@ -17,6 +17,7 @@ import bytepair
 from bytepair import _core, reference
 from bytepair.errors import CorpusError, CountOverflowError, CountsError
 from conftest import refused
+from messages import told
 
 some_texts = st.lists(st.text(st.sampled_from("ab 1é中\n"), max_size=40), max_size=10)
 
@@ -123,9 +124,9 @@ def test_arrow_reads_the_file_and_writes_such_files(tmp_path: Path) -> None:
 
 def test_counts_are_not_saved_where_nothing_can_be(tmp_path: Path) -> None:
     counts = bytepair.count(["a"])
-    with pytest.raises(NotADirectoryError, match="does not exist; create it"):
+    with told(NotADirectoryError):
         counts.save(tmp_path / "none" / "counts.parquet")
-    with pytest.raises(IsADirectoryError, match="is a folder"):
+    with told(IsADirectoryError):
         counts.save(tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -134,7 +135,7 @@ def test_another_tool_may_make_the_file(tmp_path: Path) -> None:
     file = tmp_path / "made.parquet"
     table = pa.table({"n": [1, 1], "count": pa.array([3, 2], pa.int32()), "pretoken": ["ab", "é"]})
     pq.write_table(table, file)
-    with pytest.raises(CountsError, match="pass pattern="):
+    with told(CountsError):
         bytepair.training.load_counts(file)
     counts = bytepair.training.load_counts(file, pattern="gpt2")
     assert counts.items() == [(b"ab", 3), ("é".encode(), 2)]
@@ -142,31 +143,29 @@ def test_another_tool_may_make_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "message"),
+    "columns",
     [
-        ({"pretoken": [b"a"]}, "needs the columns"),
-        ({"pretoken": [b"a", b"a"], "count": [1, 2]}, "row 1: it has the pretoken of row 0"),
-        ({"pretoken": [b"a", b""], "count": [1, 2]}, "row 1: the pretoken is empty"),
-        ({"pretoken": [b"a"], "count": [0]}, "row 0: the count is 0"),
-        ({"pretoken": [b"a"], "count": [-1]}, "-1"),
-        ({"pretoken": [b"a"], "count": ["x"]}, "count must have integers; its type is String"),
-        ({"pretoken": [b"a", None], "count": [1, 2]}, "no pretoken"),
-        ({"pretoken": [[1]], "count": [1]}, "list"),
+        {"pretoken": [b"a"]},
+        {"pretoken": [b"a", b"a"], "count": [1, 2]},
+        {"pretoken": [b"a", b""], "count": [1, 2]},
+        {"pretoken": [b"a"], "count": [0]},
+        {"pretoken": [b"a"], "count": [-1]},
+        {"pretoken": [b"a"], "count": ["x"]},
+        {"pretoken": [b"a", None], "count": [1, 2]},
+        {"pretoken": [[1]], "count": [1]},
     ],
 )
-def test_what_is_no_table_of_counts_says_why(
-    columns: dict[str, Any], message: str, tmp_path: Path
-) -> None:
+def test_what_is_no_table_of_counts_says_why(columns: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "bad.parquet"
     pq.write_table(pa.table(columns), file)
-    with pytest.raises(CountsError, match=message):
+    with told(CountsError):
         bytepair.training.load_counts(file, pattern="gpt2")
 
 
 def test_a_file_that_is_no_parquet_or_of_another_version(tmp_path: Path) -> None:
     file = tmp_path / "bad.parquet"
     file.write_bytes(b"no")
-    with pytest.raises(CountsError, match=r"bad\.parquet"):
+    with told(CountsError):
         bytepair.training.load_counts(file)
     file.unlink()
     bytepair.count(["a b c"]).save(file)
@@ -181,30 +180,28 @@ def test_a_file_that_is_no_parquet_or_of_another_version(tmp_path: Path) -> None
     table = pq.read_table(file)
     metadata = {**table.schema.metadata, b"bytepair.unicode": b"1.0"}
     pq.write_table(table.replace_schema_metadata(metadata), file)
-    with pytest.raises(CountsError, match=r"Unicode '1\.0'"):
+    with told(CountsError):
         bytepair.training.load_counts(file)
     bytepair.count(["a"]).save(file)
-    with pytest.raises(CountsError, match="its pattern is"):
+    with told(CountsError):
         bytepair.training.load_counts(file, pattern="gpt2")
 
 
 def test_patterns_do_not_mix() -> None:
     one, two = bytepair.count(["a"], pattern="gpt2"), bytepair.count(["a"], pattern="gpt4")
-    with pytest.raises(CountsError, match="different patterns"):
+    with told(CountsError):
         one + two
-    with pytest.raises(CountsError, match="the counts have the pattern"):
+    with told(CountsError):
         bytepair.train(one, 300, pattern="gpt4")
-    with pytest.raises(
-        CountsError, match="max_chars would be ignored, because the source is counts"
-    ):
+    with told(CountsError):
         bytepair.train(one, 300, reading=bytepair.Reading(max_chars=5))
 
 
 def test_weights_are_positive_and_fit() -> None:
     counts = bytepair.count(["a a"])
-    with pytest.raises(CountsError, match="do not add it"):
+    with told(CountsError):
         counts * 0
-    with pytest.raises(CountsError, match="-1 is not a number above 0"):
+    with told(CountsError):
         counts * -1
     with pytest.raises(CountOverflowError):
         counts * (2**63 - 1) + counts * (2**63 - 1) + counts * 2
@@ -218,14 +215,14 @@ def test_weights_are_positive_and_fit() -> None:
     ],
 )  # fmt: skip
 def test_options_of_reading_are_refused_with_counts(option: dict[str, Any]) -> None:
-    with pytest.raises(CountsError, match="the source is counts"):
+    with told(CountsError):
         bytepair.train(bytepair.count(["a"]), 265, reading=bytepair.Reading(**option))
 
 
 def test_the_default_pattern_is_that_of_the_counts() -> None:
     counts = bytepair.count(["a"], pattern="gpt2")
     assert bytepair.train(counts, 265).pattern == counts.pattern
-    with pytest.raises(CountsError, match="the counts have the pattern"):
+    with told(CountsError):
         bytepair.train(counts, 265, pattern="nanochat")
 
 
@@ -236,12 +233,12 @@ def test_steps_of_a_pattern_that_are_none(steps: str, tmp_path: Path) -> None:
     table = pq.read_table(path)
     metadata = {**(table.schema.metadata or {}), b"bytepair.pattern_steps": steps.encode()}
     pq.write_table(table.replace_schema_metadata(metadata), path)
-    with pytest.raises(CountsError, match=r"the value of bytepair\.pattern_steps is not"):
+    with told(CountsError):
         bytepair.training.load_counts(path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
 def test_counts_are_not_read_from_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "counts.parquet")
-    with pytest.raises(CountsError, match="not a regular file"):
+    with told(CountsError):
         bytepair.training.load_counts(tmp_path / "counts.parquet")

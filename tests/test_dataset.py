@@ -17,6 +17,7 @@ from bytepair import shards
 from bytepair.errors import ArgumentError, ShardError
 from bytepair.shards import order
 from bytepair.shards.manifest import ShardFormat
+from messages import told
 
 read: Any = import_module("bytepair.shards.read")
 B, T = 4, 32
@@ -70,9 +71,9 @@ def test_documents(
         assert (val > 0, train + val) == (True, len(lists))
     else:
         assert train == len(lists)
-        with pytest.raises(ShardError, match="has no shards of the split 'val', only of 'train'"):
+        with told(ShardError):
             shards.Dataset(folder / name, split="val")
-    with pytest.raises(IndexError, match="there is no document"):
+    with told(IndexError):
         data[len(data)]
 
 
@@ -152,9 +153,9 @@ def test_a_state_resumes_exactly(small: None, folder: Path, packing: Any, name: 
         assert before + rows_of(pickle.loads(pickled)) == whole
     ranks = [data.batches(B, T, state=state, rank=rank, world_size=2, **options) for rank in (0, 1)]
     assert rows_of([next(r) for r in ranks]) == whole[60 * B : 62 * B]
-    with pytest.raises(ShardError, match="a run with seed 1, not 2"):
+    with told(ShardError):
         data.batches(B, T, seed=2, packing=packing, state=state)
-    with pytest.raises(ShardError, match="a run with length 32, not 31"):
+    with told(ShardError):
         data.batches(B, T - 1, seed=1, packing=packing, state=state)
 
 
@@ -195,13 +196,13 @@ def test_shards_with_the_wrong_tokenizer_or_type(
     folder: Path, trained: bytepair.Tokenizer, tmp_path: Path
 ) -> None:
     other = bytepair.train(["other"], 266)
-    with pytest.raises(ShardError, match="its ids are those of another vocabulary"):
+    with told(ShardError):
         shards.Dataset(folder / "llmc", tokenizer=other)
-    with pytest.raises(ShardError, match="holds uint16, not uint32"):
+    with told(ShardError):
         shards.Dataset(folder / "llmc", dtype="uint32")
-    with pytest.raises(ShardError, match="no shards are here"):
+    with told(ShardError):
         shards.Dataset(tmp_path)
-    with pytest.raises((ArgumentError, ShardError), match="'test'") as caught:
+    with told((ArgumentError, ShardError)) as caught:
         shards.Dataset(folder / "llmc", split="test")  # type: ignore[arg-type]
     assert caught.value.option == "split"
     data = shards.Dataset(folder / "llmc")
@@ -213,7 +214,7 @@ def test_shards_with_the_wrong_tokenizer_or_type(
         if option != "rank":
             with pytest.raises((ArgumentError, ShardError)):
                 shards.Blend({"one": data}, {"one": 1.0}).batches(B, T, **{option: value})
-    with pytest.raises(ShardError, match="no row of"):
+    with told(ShardError):
         next(data.batches(1, 10**6, epochs=None))
     assert list(data.batches(1, 10**6)) == []
 

@@ -19,6 +19,7 @@ import bytepair
 from bytepair.errors import ArgumentError, UnknownIdError
 from formats import load
 from fuzz_streams import byte_ids, difference, random_ids
+from messages import told
 from pieces import document, learnt
 
 TOK = bytepair.Tokenizer.from_ranks(
@@ -62,10 +63,10 @@ class TestSkipping:
 
     def test_unknown_ids_are_errors_still(self) -> None:
         for call in (ADDED.decode, lambda ids, **k: ADDED.decode_batch([ids], **k)):
-            with pytest.raises(UnknownIdError, match="999"):
+            with told(UnknownIdError):
                 call([400, 999], skip_special_tokens=True)
         stream = ADDED.decode_stream(skip_special_tokens=True)
-        with pytest.raises(UnknownIdError, match="999"):
+        with told(UnknownIdError):
             stream.push(999)
 
     def test_it_is_what_transformers_skips(self) -> None:
@@ -78,7 +79,7 @@ class TestSkipping:
     def test_a_value_that_is_no_flag_is_refused(self) -> None:
         calls: list[Any] = [lambda **k: TOK.decode([], **k), TOK.decode_stream]
         for call in calls:
-            with pytest.raises(ArgumentError, match="skip_special_tokens is 2; it must be True"):
+            with told(ArgumentError):
                 call(skip_special_tokens=2)
 
 
@@ -118,9 +119,9 @@ class TestArrays:
     def test_an_unknown_id_is_named(self, wrong: int) -> None:
         for ids in ([65, wrong], np.array([65, wrong]), pa.array([65, wrong])):
             for call in (TOK.decode, TOK.decode_bytes):
-                with pytest.raises(UnknownIdError, match=f"id {wrong} .*below 401"):
+                with told(UnknownIdError, str(wrong)):
                     call(ids)
-            with pytest.raises(UnknownIdError, match=f"id {wrong} "):
+            with told(UnknownIdError, str(wrong)):
                 TOK.decode_batch([[65], ids])
 
     def test_what_is_no_id(self) -> None:
@@ -160,7 +161,7 @@ class TestStream:
     def test_an_unknown_id_changes_nothing(self) -> None:
         stream = TOK.decode_stream()
         assert stream.push(0xC3) == ""
-        with pytest.raises(UnknownIdError, match="id 5000"):
+        with told(UnknownIdError):
             stream.push(5000)
         assert stream.push(0xA9) == "é"
 

@@ -29,6 +29,7 @@ from bytepair.errors import CorpusError, ShardError
 from bytepair.files.outputs import remove_own
 from bytepair.shards import manifest, state
 from bytepair.shards.manifest import Address
+from messages import told
 
 shard_room: Any = import_module("bytepair.distributed.sharding")
 tasks: Any = import_module("bytepair.distributed.tasks")
@@ -74,7 +75,7 @@ def test_ranks_are_found() -> None:
     assert place(None, None, {"RANK": "2", "WORLD_SIZE": "4"}) == (2, 4)
     assert place(None, 8, {"RANK": "2"}) == (2, 8)
     for rank, world in [(None, None), (None, 4), (1, None), (3, 3)]:
-        with pytest.raises(ShardError, match=r"are unknown; pass both|not below world_size"):
+        with told(ShardError):
             place(rank, world, {})
     wrong = [{"RANK": "²"}, {"RANK": "9" * 5000}, {"RANK": "1", "WORLD_SIZE": "x"}]
     for environment in [*wrong, {**slurm, "SLURM_ARRAY_TASK_MIN": "\x1b[2J"}]:
@@ -152,7 +153,7 @@ def test_ranks_leave_out_what_one_process_does(
     assert [str(one.message) for one in caught] == [str(one.message) for one in messages]
     assert [one.filename for one in caught] == [__file__] * bool(left_out)
     assert all(str(one.message).startswith(f"{left_out} documents") for one in caught)
-    with pytest.raises(CorpusError, match="not UTF-8"):
+    with told(CorpusError):
         distributed.count(files, tmp_path / "d", rank=0, world_size=1)
 
 
@@ -164,7 +165,7 @@ def test_ranks_name_the_file_without_text_as_one_process_does(
     files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     for file, lines in zip(files, ['{"text": "hi"}\n', rows], strict=True):
         file.write_text(lines)
-    with pytest.raises(CorpusError, match=r"b\.jsonl") as expected:
+    with told(CorpusError) as expected:
         bytepair.count(files, reading=bytepair.Reading(errors=errors))
     with pytest.raises(CorpusError) as error:
         distributed.count(
@@ -276,10 +277,10 @@ def test_parts_that_cannot_be_removed_are_a_warning(
     monkeypatch.setattr(state, "remove_own", denied)
     options: dict[str, Any] = {"rank": 0, "world_size": 1}
     for _ in range(2):
-        with pytest.warns(UserWarning, match="the result is whole, but .*c.parts cannot"):
+        with told(UserWarning):
             counts = distributed.count(source[:2], tmp_path / "c", **options)
         assert counts == bytepair.count(source[:2])
-        with pytest.warns(UserWarning, match=r"the result is whole, but .*\.parts cannot"):
+        with told(UserWarning):
             manifest_of_all = distributed.shard(source[:2], trained, tmp_path / "out", **options)
         assert manifest_of_all is not None
 
@@ -291,19 +292,19 @@ def test_a_rank_that_is_killed_before_its_first_task(tmp_path: Path) -> None:
     (root / ".job.json.0123456789abcdef").write_text("{")
     tasks.TaskFolder(root, {"a": 1}, ()).begin()
     tasks.TaskFolder(root, {"a": 1}, ()).begin()
-    with pytest.raises(ShardError, match="different a"):
+    with told(ShardError):
         tasks.TaskFolder(root, {"a": 2}, ()).begin()
 
 
 def test_jobs_do_not_mix(source: list[Path], trained: bytepair.Tokenizer, tmp_path: Path) -> None:
     options: dict[str, Any] = {"rank": 0, "world_size": 2, "errors": "skip", **SMALL}
     assert distributed.shard(source, trained, tmp_path / "out", **options) is None
-    with pytest.raises(ShardError, match="different tokens_per_shard"):
+    with told(ShardError):
         distributed.shard(source, trained, tmp_path / "out", tokens_per_shard=7, **options)
     work = tasks.split(files_module.files_matching(source).files, SMALL["task_bytes"])
     with (
         manifest.locked(tasks.TaskFolder(tmp_path / "out" / ".parts", {}, ()).of(work[1])),
-        pytest.raises(ShardError, match="another run is working"),
+        told(ShardError),
     ):
         distributed.shard(source, trained, tmp_path / "out", **{**options, "rank": 1})
 
@@ -324,8 +325,10 @@ def test_a_cluster_that_does_not_answer(
         monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
     else:
         monkeypatch.setenv("RAY_ADDRESS", address)
-    with pytest.raises(ConnectionError, match=f"{address}.*RAY_ADDRESS=local"):
+    with pytest.raises(ConnectionError) as refused:
         distributed.count(source, ray=True, **SMALL)
+    assert address in str(refused.value)
+    assert "RAY_ADDRESS=local" in str(refused.value)
 
 
 @pytest.fixture(scope="module")
@@ -352,7 +355,7 @@ def test_a_ray_cluster(
     expected = bytepair.count(files)
     assert counts == expected
     assert distributed.count(files, ray=True, **SMALL) == expected
-    with pytest.raises(ShardError, match="several ranks need a shared folder"):
+    with told(ShardError):
         distributed.count(files, rank=0, world_size=1)
     assert pq.read_table(tmp_path / "c.parquet").num_rows == len(expected)
     assert bytepair.train(counts, 900) == bytepair.train(files, 900)

@@ -23,6 +23,7 @@ from bytepair.corpus.column import Column, strings
 from bytepair.corpus.names import files_matching
 from bytepair.errors import ArgumentError, CorpusError
 from conftest import refused
+from messages import told
 from training_options import keywords
 
 #: The module: `bytepair.corpus.read_documents` is the function in it.
@@ -56,17 +57,17 @@ def test_files_folders_globs_and_urls(folder: Path) -> None:
     assert texts(folder.as_uri()) == texts(folder)
     assert texts(folder.as_uri() + "/*.gz") == TEXTS[:30]
     assert texts((folder / "c.txt").as_uri()) == ["one"]
-    with pytest.raises(CorpusError, match="no file at"):
+    with told(CorpusError):
         texts(folder.as_uri() + "/none.txt")
 
 
 def test_train_and_validation_splits(folder: Path) -> None:
     assert texts(folder, split="val") == ["two"]
     assert texts(folder, split="train") == [*TEXTS, *TEXTS[:30], "one"]
-    with pytest.raises(CorpusError, match="is the only file"):
+    with told(CorpusError):
         texts(folder / "c.txt", split="train")
     assert texts(folder, split="all") == texts(folder)
-    with pytest.raises(ArgumentError, match="'test'"):
+    with told(ArgumentError):
         texts(folder, split="test")
 
 
@@ -147,7 +148,7 @@ def test_bad_lines_are_skipped_one_by_one(tmp_path: Path, monkeypatch: pytest.Mo
             t for i, t in enumerate(TEXTS[:20]) if i not in (3, 11)
         ]
         assert [item[:2] for item in items if len(item) == 3] == [(3, 1), (11, 1)]
-    with pytest.raises(CorpusError, match=r"a\.jsonl, line 4: "):
+    with told(CorpusError):
         texts(tmp_path / "a.jsonl")
 
 
@@ -185,15 +186,15 @@ def test_documents_that_are_no_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
+    "source",
     [
-        ([], "empty list of files"),
-        ([3], "must be files"),
-        ("no such", "no file or folder 'no such'; check the path"),
+        [],
+        [3],
+        "no such",
     ],
 )
-def test_no_source(source: Any, message: str) -> None:
-    with pytest.raises(CorpusError, match=message):
+def test_no_source(source: Any) -> None:
+    with told(CorpusError):
         texts(source)
     with refused("start", -1):
         bytepair.corpus.read_documents(source, start=-1)
@@ -242,7 +243,7 @@ def test_a_dictionary_that_is_too_large_takes_its_row_group(
     assert [i for i in items if len(i) == 2] == [
         (n, t) for n, t in enumerate(rows) if not 10 <= n < 20
     ]
-    with pytest.raises(CorpusError, match=r"a\.parquet, row 10: the page has 10\d,\d{3} bytes"):
+    with told(CorpusError):
         bytepair.shards.write(
             path, bytepair.train(["a"], 265), tmp_path / "out", max_document_bytes=20_000
         )

@@ -19,6 +19,7 @@ from bytepair.corpus import download
 from bytepair.corpus.download import Remote, fetch, fetch_all
 from bytepair.errors import DownloadError, NotAFolderError
 from commands import run
+from messages import told
 
 DATA = bytes(range(256)) * 4000
 SHA = hashlib.sha256(DATA).hexdigest()
@@ -218,23 +219,23 @@ def test_successful_downloads(server: Server, tmp_path: Path, kind: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"),
+    ("kind", "names"),
     [
-        ("gone", "HTTP 404"),
-        ("never", "after 3 attempts: .* HTTP 500"),
-        ("hub/short", "after 3 attempts: .* 1,023,999 bytes, but 1,024,000 were announced"),
-        ("hub/long", "more than the announced 1,024,000 bytes"),
-        ("drip", "after 3 attempts: .* bytes came in"),
-        ("ftp", "redirects to 'ftp://127.0.0.1/x', which is not followed"),
-        ("file", "Redirection to url 'file:///etc/hostname' is not allowed"),
-        ("bracket", "Invalid IPv6 URL"),
-        ("label", "label"),
-        ("accent", "codec"),
-        ("hub/wrong", f"but {SHA} was announced"),
+        ("gone", ["HTTP 404"]),
+        ("never", ["after 3 attempts", "HTTP 500"]),
+        ("hub/short", ["after 3 attempts", "1,023,999 bytes", "1,024,000"]),
+        ("hub/long", ["1,024,000 bytes"]),
+        ("drip", ["after 3 attempts", "bytes came in"]),
+        ("ftp", ["'ftp://127.0.0.1/x'"]),
+        ("file", ["'file:///etc/hostname'"]),
+        ("bracket", ["Invalid IPv6 URL"]),
+        ("label", ["label"]),
+        ("accent", ["codec"]),
+        ("hub/wrong", [SHA]),
     ],
 )
-def test_failing_downloads(server: Server, tmp_path: Path, kind: str, message: str) -> None:
-    with pytest.raises(DownloadError, match=message):
+def test_failing_downloads(server: Server, tmp_path: Path, kind: str, names: list[str]) -> None:
+    with told(DownloadError, *names):
         fetch(Remote(f"{server.url}/{kind}/2", "file"), tmp_path / "file", attempts=3, **QUICK)
     assert not (tmp_path / "file").exists()
 
@@ -266,12 +267,12 @@ def test_existing_files_are_kept(server: Server, tmp_path: Path) -> None:
 
 
 def test_no_network(tmp_path: Path) -> None:
-    with pytest.raises(DownloadError, match="check the network"):
+    with told(DownloadError, "check the network"):
         fetch(Remote("http://127.0.0.1:9/x", "x"), tmp_path / "x", attempts=2, **QUICK)
 
 
 def test_no_network_is_said_soon(tmp_path: Path) -> None:
-    with pytest.raises(DownloadError, match=r"after 2 attempts: .*check the network"):
+    with told(DownloadError, "after 2 attempts", "check the network"):
         fetch(Remote("http://127.0.0.1:9/x", "x"), tmp_path / "x", pause=0.001)
 
 
@@ -291,7 +292,7 @@ def test_folders_of_files_are_no_links(server: Server, tmp_path: Path) -> None:
     (other := tmp_path / "other").mkdir()
     (out := tmp_path / "out").mkdir()
     (out / "b").symlink_to(other)
-    with pytest.raises(NotAFolderError, match="b' is a link"):
+    with told(NotAFolderError):
         fetch_all([Remote(f"{server.url}/ok/1", "b/c/file")], out)
     assert left(other) == []
 
@@ -348,7 +349,7 @@ def test_the_data_sets_of_nanochat_have_folders_of_their_own() -> None:
 def test_a_missing_file_ends_the_other_downloads(server: Server, tmp_path: Path) -> None:
     names = ["ok/5", "gone/5", *(f"ok/{i}" for i in range(6, 9))]
     files = [Remote(f"{server.url}/{name}", name.replace("/", "-")) for name in names]
-    with pytest.raises(DownloadError, match="404"):
+    with told(DownloadError, "404"):
         download.fetch_all(files, tmp_path, workers=2)
     again = [file for file in files if "gone" not in file.name]
     paths = download.fetch_all(again, tmp_path, workers=2)
@@ -357,12 +358,12 @@ def test_a_missing_file_ends_the_other_downloads(server: Server, tmp_path: Path)
 
 @pytest.mark.parametrize("options", [{"n": 0}, {"n": -2}, {"workers": 0}])
 def test_invalid_numbers(options: dict[str, int]) -> None:
-    with pytest.raises(DownloadError, match="pass a positive number"):
+    with told(DownloadError):
         download.download_dataset(**options)  # type: ignore[arg-type]
 
 
 def test_unknown_data_sets() -> None:
-    with pytest.raises(DownloadError, match="unknown data set"):
+    with told(DownloadError):
         download.download_dataset("nothing")
 
 
@@ -373,15 +374,15 @@ def test_any_data_set_of_the_hub(server: Server, tmp_path: Path) -> None:
     )
     assert [str(p.relative_to(tmp_path)) for p in paths] == ["b/1.parquet", "b/2.parquet"]
     assert [p.read_bytes() for p in paths] == [DATA] * 2
-    with pytest.raises(DownloadError, match=r"no file of the data set .* matches"):
+    with told(DownloadError):
         download.download_dataset("owner/name", dir=tmp_path, pattern="*.x", endpoint=server.url)
-    with pytest.raises(DownloadError, match="cannot list the data set owner/other"):
+    with told(DownloadError):
         download.download_dataset("owner/other", dir=tmp_path, endpoint=server.url)
     for name in ("evil", "half"):
-        with pytest.raises(DownloadError, match="outside its folder"):
+        with told(DownloadError):
             download.download_dataset(f"owner/{name}", dir=tmp_path, endpoint=server.url)
     for name in ("number", "text", "list"):
-        with pytest.raises(DownloadError, match="a path, a size or a hash that is none"):
+        with told(DownloadError):
             download.download_dataset(f"owner/{name}", dir=tmp_path, endpoint=server.url)
     (path,) = download.download_dataset("owner/foreign", dir=tmp_path, endpoint=server.url)
     assert path == tmp_path / "é %.parquet"

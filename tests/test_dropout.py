@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import bytepair
 import reference_twins
 from bytepair.errors import ArgumentError, SplitError
+from messages import told
 from texts import hard_text
 
 BYTES = {bytes([byte]): byte for byte in range(256)}
@@ -206,13 +207,13 @@ def test_a_long_pretoken_takes_no_square_of_its_length() -> None:
 def test_invalid_options_are_errors() -> None:
     tok = tokenizers()["ranks"]
     for dropout in (-0.1, 1.1, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="must be a probability between 0 and 1"):
+        with told(ValueError):
             tok.encode_batch_to_numpy(["a"], dropout=dropout, seed=0)
-    with pytest.raises(TypeError, match="dropout needs a seed; pass seed="):
+    with told(TypeError):
         tok.encode_batch_to_numpy(["a"], dropout=0.1)
-    with pytest.raises(TypeError, match="seed would be ignored; also pass dropout="):
+    with told(TypeError):
         tok.encode_batch_to_numpy(["a"], seed=1)
-    with pytest.raises(ArgumentError, match="seed is -1"):
+    with told(ArgumentError):
         tok.encode_batch_to_numpy(["a"], dropout=0.1, seed=-1)
     few = bytepair.Tokenizer.from_ranks({b"a": 0}, pattern="gpt2")
     with pytest.raises(SplitError):

@@ -17,6 +17,7 @@ import reference_twins
 from bytepair import distributed, shards
 from bytepair.cli import command
 from bytepair.errors import ArgumentError, ShardError
+from messages import told
 from test_dropout import plain, rows_of
 
 encode: Any = import_module("bytepair.shards.encode")
@@ -101,9 +102,9 @@ def test_a_run_that_was_interrupted_goes_on_to_the_same_bytes(
         out = tmp_path / str(marks)
         interrupt(corpus, trained, out, marks, options)
         for other in ({"dropout": 0.2}, {"dropout": None, "seed": None}, {"dropout": 0.0}):
-            with pytest.raises(ShardError, match="different dropout"):
+            with told(ShardError, "dropout"):
                 shards.write(corpus, trained, out, **{**options, **other})
-        with pytest.raises(ShardError, match=r"different seed \(5, now 6\)"):
+        with told(ShardError, "seed"):
             shards.write(corpus, trained, out, **{**options, "seed": 6})
         shards.write(corpus, trained, out, **options)
         assert files(out) == files(tmp_path / "whole")
@@ -137,21 +138,21 @@ def test_no_dropout_is_plain_encoding(
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "options",
     [
-        ({"dropout": 0.1}, "dropout needs a seed"),
-        ({"seed": 1}, "seed would be ignored"),
-        ({"dropout": 1.1, "seed": 1}, "dropout is 1.1; it must be a probability"),
-        ({"dropout": float("nan"), "seed": 1}, "dropout is NaN"),
-        ({"dropout": 0.1, "seed": -1}, "seed is -1"),
-        ({"dropout": 0.1, "seed": 2**64}, "seed is 18446744073709551616"),
-        ({"dropout": 0.1, "seed": 1.5}, "seed is 1.5"),
+        {"dropout": 0.1},
+        {"seed": 1},
+        {"dropout": 1.1, "seed": 1},
+        {"dropout": float("nan"), "seed": 1},
+        {"dropout": 0.1, "seed": -1},
+        {"dropout": 0.1, "seed": 2**64},
+        {"dropout": 0.1, "seed": 1.5},
     ],
 )
 def test_invalid_options(
-    options: dict[str, Any], message: str, corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
+    options: dict[str, Any], corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
-    with pytest.raises(ArgumentError, match=message):
+    with told(ArgumentError):
         shards.write(corpus, trained, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
 

@@ -22,6 +22,7 @@ from bytepair.formats.gguf import llamacpp
 from bytepair.formats.parts import LoadOptions
 from bytepair.training import Superwords
 from formats import json_of, small
+from messages import told
 from pre_tokenizers import pattern_of, steps_of
 
 #: The steps before ByteLevel of SuperBPE's published tokenizers.
@@ -92,7 +93,7 @@ REFUSED = ["a*", "a|b?", r"\S*|\s+", "(?=a)|b", r"a|$", r"\s*(?!\S)", r"(?:a|b*)
 @pytest.mark.parametrize("regex", REFUSED)
 def test_other_patterns_are_refused_by_name(regex: str) -> None:
     document = with_steps(sequence(r"\p{L}+", regex))
-    with pytest.raises(UnsupportedError, match="may match no characters") as caught:
+    with told(UnsupportedError) as caught:
         huggingface.parse(json.dumps(document).encode(), LoadOptions())
     assert caught.value.place == "pre_tokenizer.pretokenizers[1].pattern"
 
@@ -115,12 +116,12 @@ def test_a_pattern_with_empty_matches_needs_lossy(
         lambda: bytepair.compat.to_huggingface(tok),
         lambda: tok.export(tmp_path / "tokenizer.json"),
     ):
-        with pytest.raises(LossError, match="tokenizers splits there"):
+        with told(LossError):
             export()
     assert not any(tmp_path.iterdir())
     path = tok.export(tmp_path / "tokenizer.json", lossy=True)
     if isinstance(pattern, str):
-        with pytest.raises(UnsupportedError, match="may match no characters"):
+        with told(UnsupportedError):
             bytepair.load(path)
     assert bytepair.load(tok.save(tmp_path / "own")).pattern == pattern
 

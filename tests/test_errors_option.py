@@ -13,8 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import bytepair
-from bytepair.errors import ArgumentError, CorpusError, SkippedWarning
+from bytepair.errors import CorpusError, SkippedWarning
 from commands import message_of, run
+from conftest import refused
+from messages import told
 from training_options import keywords
 
 LONE = r'{"text": "b\ud83dc"}'
@@ -63,13 +65,13 @@ def test_every_command_takes_it(name: str, folder: Path) -> None:
 
 def both(read: Callable[..., Any], source: Any, texts: dict[str, Any]) -> None:
     """Compare what a function makes of a source with what it makes of other texts."""
-    with pytest.raises(CorpusError, match="lone surrogate"):
+    with told(CorpusError):
         read(source, errors="strict")
     assert read(source, errors="replace") == read(texts["replace"], errors="strict")
-    with pytest.warns(SkippedWarning, match="lone surrogate"):
+    with told(SkippedWarning):
         result = read(source, errors="skip")
     assert result == read(texts["skip"], errors="strict")
-    with pytest.raises(ArgumentError, match="errors"):
+    with refused("errors", "ignore"):
         read(source, errors="ignore")
 
 
@@ -91,11 +93,11 @@ def test_encode_file_takes_it(folder: Path) -> None:
     tok = bytepair.load(folder / "tokenizer")
     path = folder / "many.txt"
     path.write_bytes(b"one|\xff|two")
-    with pytest.warns(SkippedWarning, match=r"many\.txt, row 1: the document is not UTF-8 at byte"):
+    with told(SkippedWarning):
         ids, offsets = tok.encode_file(path, separator="|", errors="skip")
     assert ids.tolist() == [*tok.encode("one"), *tok.encode("two")]
     assert len(offsets) == 3
-    with pytest.warns(SkippedWarning, match="lone surrogate"):
+    with told(SkippedWarning):
         ids, _ = tok.encode_file(folder / "bad.jsonl", errors="skip")
     assert ids.tolist() == [*tok.encode("one two"), *tok.encode("three")]
 

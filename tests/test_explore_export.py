@@ -19,6 +19,7 @@ from bytepair import explore
 from bytepair.cli.look import explore as command
 from contrast import CONTRASTS
 from explore_page import watched
+from messages import told
 
 MOST_TEXT_BYTES = 1 << 20
 HOSTILE = (
@@ -144,15 +145,13 @@ def test_ranks_under_the_rule_of_merges() -> None:
 
 
 def test_limits_are_named(trained: bytepair.Tokenizer) -> None:
-    with pytest.raises(
-        bytepair.errors.ArgumentError, match=r"1,048,577 bytes; a page holds at most 1,048,576"
-    ):
+    with told(bytepair.errors.ArgumentError):
         explore.to_html({"a": trained}, "a" * (MOST_TEXT_BYTES + 1))
-    with pytest.raises(bytepair.errors.ArgumentError, match="1 to 6 tokenizers, not 7"):
+    with told(bytepair.errors.ArgumentError):
         explore.to_html({str(n): trained for n in range(7)}, "a")
-    with pytest.raises(ValueError, match="not 0"):
+    with told(ValueError):
         explore.to_html({}, "a")
-    with pytest.raises(bytepair.errors.ArgumentError, match="surrogate pair at character 1,"):
+    with told(bytepair.errors.ArgumentError):
         explore.to_html({"a": trained}, "a\ud800")
 
 
@@ -161,7 +160,7 @@ def test_the_page_is_written_whole_or_not_at_all(
 ) -> None:
     path = tmp_path / "page.html"
     path.write_text("before")
-    with pytest.raises(ValueError, match="a page holds at most"):
+    with told(ValueError):
         explore.save({"a": trained}, "a" * (MOST_TEXT_BYTES + 1), path)
     assert path.read_text() == "before"
     with pytest.raises(bytepair.errors.OverwriteError):

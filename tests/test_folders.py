@@ -17,6 +17,7 @@ import pytest
 import bytepair
 from bytepair.corpus.names import files_matching, in_cloud, list_files
 from bytepair.errors import CorpusError
+from messages import told
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links need rights on Windows")
 
@@ -67,7 +68,7 @@ def test_globs_with_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert names(f"{folder}/[b]/", folder) == [n for n in WHOLE if n[0] == "b"]
     monkeypatch.chdir(folder)
     assert [file.path for file in files_matching("a/*.txt").files] == ["a/one.txt"]
-    with pytest.raises(CorpusError, match="no file matches"):
+    with told(CorpusError):
         files_matching(f"{folder}/**/*.jsonl")
 
 
@@ -80,11 +81,11 @@ def test_the_text_is_that_of_all_files(folder: Path) -> None:
 def test_a_link_that_leads_nowhere_is_an_error(folder: Path) -> None:
     (folder / "a" / "gone.txt").symlink_to("nowhere.txt")
     for source in (folder, f"{folder}/**/*.txt", f"{folder}/*/*.txt", folder / "a" / "*.txt"):
-        with pytest.raises(CorpusError, match=r"gone\.txt is a link to nowhere\.txt, which cannot"):
+        with told(CorpusError):
             bytepair.count(str(source))
     (folder / "a" / "gone.txt").unlink()
     (folder / "a" / "loop").symlink_to("loop")
-    with pytest.raises(CorpusError, match="loop is a link to loop, which cannot be read"):
+    with told(CorpusError):
         bytepair.count(folder)
 
 
@@ -94,7 +95,7 @@ def test_a_glob_waits_for_no_pipe_and_reads_no_device(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "b.txt")
     (tmp_path / "c.txt").symlink_to("/dev/zero")
     assert list_files(f"{tmp_path}/*.txt") == [str(tmp_path / "a.txt")]
-    with pytest.raises(CorpusError, match="no file matches"):
+    with told(CorpusError):
         list_files(f"{tmp_path}/[bc].txt")
 
 
@@ -110,7 +111,7 @@ def test_a_folder_that_cannot_be_read_is_an_error(
 
     monkeypatch.setattr(Path, "iterdir", refuse)
     for source in (folder, f"{folder}/**/*.txt", f"{folder}/*/*/*.txt"):
-        with pytest.raises(CorpusError, match=r"the folder .*/a/deep cannot be read: Permission"):
+        with told(CorpusError):
             bytepair.count(str(source))
 
 
@@ -121,7 +122,7 @@ def test_a_file_that_cannot_be_read_is_an_error(
     monkeypatch.setattr(
         os, "access", lambda path, mode: Path(path).name != "two.md" and access(path, mode)
     )
-    with pytest.raises(CorpusError, match=r"two\.md cannot be read: change its permissions"):
+    with told(CorpusError):
         bytepair.count(folder)
 
 

@@ -19,6 +19,7 @@ from bytepair.cli import option
 from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.formats import registry, writing
 from formats import TARGETS, load_options, small, written
+from messages import told
 
 #: GPT-2's pattern and one special token of a usual name, which all formats can store.
 TOK = bytepair.train(
@@ -78,7 +79,7 @@ def test_a_lossless_export_loads_equal(kind: str, format: str, tmp_path: Path) -
     tok = KINDS[kind]
     lost = bytepair.compat.export_losses(tok, format)
     if lost:
-        with pytest.raises(LossError, match="cannot represent"):
+        with told(LossError, format):
             tok.export(tmp_path / TARGETS[format], format)
     try:
         path = written(tok, tmp_path, format)
@@ -140,7 +141,7 @@ def test_objects_and_names() -> None:
     assert bytepair.load(bytepair.compat.to_tiktoken(TOK)) == TOK
     assert bytepair.load(bytepair.compat.to_huggingface(LIST)) == LIST
     assert bytepair.load(bytepair.compat.to_huggingface(TOK)) == TOK
-    with pytest.raises(TypeError, match="not int"):
+    with told(TypeError):
         bytepair.load(3)
 
 
@@ -150,7 +151,7 @@ def test_an_encoding_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = bytepair.load("gpt2")
     assert loaded == TOK
     assert loaded.notes["name"] == "gpt2"
-    with pytest.raises(FileNotFoundError, match="no tokenizer at nonsense"):
+    with told(FileNotFoundError):
         bytepair.load("nonsense")
 
 
@@ -161,7 +162,7 @@ def test_of_two_names_for_one_id_the_first_is_kept() -> None:
         mergeable_ranks=TOK.mergeable_ranks(),
         special_tokens={"<|end|>": 2000, "<|reserved|>": 2000},
     )
-    with pytest.warns(UserWarning, match=r"two special tokens with the id 2000; '<\|end\|>' is"):
+    with told(UserWarning):
         assert bytepair.load(encoding).special_tokens == {"<|end|>": 2000}
 
 
@@ -194,7 +195,7 @@ def test_comments_in_patterns_mean_nothing() -> None:
 )
 def test_what_is_lost_is_said(format: str, lost: list[str], tmp_path: Path) -> None:
     tok = small(pattern="nanochat")
-    with pytest.raises(LossError, match="lossy=True") as caught:
+    with told(LossError) as caught:
         tok.export(tmp_path / "x", format)
     assert list(tmp_path.iterdir()) == []
     for part in lost:
@@ -211,14 +212,14 @@ def test_lossless_formats_keep_everything(format: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", ["tiktoken", "nanochat"])
 def test_a_list_of_merges_is_lost_to_tiktoken(format: str, tmp_path: Path) -> None:
-    with pytest.raises(LossError, match="list of merges"):
+    with told(LossError):
         LIST.export(tmp_path / "x", format)
 
 
 def test_special_tokens_that_look_like_ordinary_ones(tmp_path: Path) -> None:
     tok = small(special_tokens={"hell": 300})
     for format in ("huggingface", "gguf", "gpt2"):
-        with pytest.raises(LossError, match="special tokens equal"):
+        with told(LossError):
             tok.export(tmp_path / "x", format)
     without = small(special_tokens={})
     assert bytepair.load(written(tok, tmp_path, "huggingface")) == without
@@ -226,23 +227,23 @@ def test_special_tokens_that_look_like_ordinary_ones(tmp_path: Path) -> None:
 
 
 def test_a_pattern_that_another_engine_may_read_otherwise(tmp_path: Path) -> None:
-    with pytest.raises(LossError, match="Oniguruma"):
+    with told(LossError):
         small(pattern=r"\w+|\W+").export(tmp_path / "tokenizer.json")
-    with pytest.raises(LossError, match="Oniguruma"):
+    with told(LossError):
         bytepair.compat.to_huggingface(small(pattern=r"\w+|\W+"))
 
 
 def test_formats_that_are_not_written(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="tekken is only read"):
+    with told(ValueError):
         TOK.export(tmp_path / "x", "tekken")
-    with pytest.raises(ValueError, match=r"these are written: bytepair, .*gguf$"):
+    with told(ValueError):
         TOK.export(tmp_path / "x", "tekken")
-    assert writing.written() == option.WRITTEN
-    with pytest.raises(ValueError, match=r"no format 'word'.* gguf$"):
+    assert writing._NAMES == option.WRITTEN
+    with told(ValueError):
         TOK.export(tmp_path / "x", "word")
-    with pytest.raises(ValueError, match=r"does not say which format .* gguf$"):
+    with told(ValueError):
         TOK.export(tmp_path / "x")
-    with pytest.raises(ValueError, match="no format 'word'"):
+    with told(ValueError):
         bytepair.load(TOK.save(tmp_path), "word")
 
 
@@ -251,46 +252,44 @@ def test_formats_that_are_not_written(tmp_path: Path) -> None:
 
 def test_what_is_no_tokenizer(tmp_path: Path) -> None:
     file = tmp_path / "x"
-    for data, message in [
-        (b"", "the file is empty"),
-        (b"hello there", "of no format we know"),
-        (b"\x0a\x0e\x0a\x05<unk>", "byte 0: field 1 has 14 bytes"),
-        (b"{}", "no tokenizer: it has no model"),
-        (b"GGUF", "byte 4"),
-        (b"BYTEPAIR", "x: "),
+    for data in [
+        b"",
+        b"hello there",
+        b"\x0a\x0e\x0a\x05<unk>",
+        b"{}",
+        b"GGUF",
+        b"BYTEPAIR",
     ]:
         file.write_bytes(data)
-        with pytest.raises(bytepair.errors.FileFormatError, match=message):
+        with told(bytepair.errors.FileFormatError):
             bytepair.load(file)
-    with pytest.raises(FileNotFoundError, match="no tokenizer at"):
+    with told(FileNotFoundError):
         bytepair.load(tmp_path)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs pipes that have names")
 def test_a_pipe_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(FormatError, match="not a regular file"):
+    with told(FormatError):
         bytepair.load(tmp_path / "pipe")
 
 
 @pytest.mark.parametrize("format", ["tiktoken", "llama2c", "qwen3"])
 def test_a_pattern_is_not_guessed(format: str, tmp_path: Path) -> None:
     path = written(TOK, tmp_path, format)
-    with pytest.raises(FormatError, match=r"split pattern: .*pattern="):
+    with told(FormatError):
         bytepair.load(path, format)
 
 
 @pytest.mark.parametrize("format", ["llama2c", "qwen3"])
 def test_special_tokens_are_not_guessed(format: str, tmp_path: Path) -> None:
     path = written(TOK, tmp_path, format)
-    with pytest.raises(
-        FormatError, match=r"1 tokens are not the result of a merge, such as b'<\|endoftext\|>'"
-    ):
+    with told(FormatError):
         bytepair.load(path, format, pattern="gpt2")
     plain = bytepair.load(path, format, pattern="gpt2", special_tokens={})
     assert plain.token_id(b"<|endoftext|>") == TOK.special_tokens["<|endoftext|>"]
     for wrong in ({"<|endoftext|>": 5}, {"nope": 1199}):
-        with pytest.raises(FormatError, match="as in special_tokens"):
+        with told(FormatError):
             bytepair.load(path, format, pattern="gpt2", special_tokens=wrong)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair.errors import UnsupportedError
 from formats import json_of, load, small
+from messages import told
 
 tokenizers = pytest.importorskip("tokenizers")
 
@@ -61,7 +62,7 @@ def test_tokens_that_take_the_white_space_beside_them(
         assert bytepair.load(path) == ours
     assert ours != small(special_tokens=ours.special_tokens)
     assert any("white space" in lost for lost in bytepair.compat.export_losses(ours, "gguf"))
-    with pytest.raises(ValueError, match="white space"):
+    with told(ValueError):
         bytepair.compat.to_tiktoken(ours)
 
 
@@ -88,7 +89,7 @@ def test_an_added_token_may_look_like_the_bytes_of_a_merge(special: bool) -> Non
         ["single_word", "lstrip", "rstrip", "normalized"], False
     )
     if special:
-        with pytest.raises(UnsupportedError, match="of other text than its name"):
+        with told(UnsupportedError):
             load(document)
         return
     ours, theirs = load(document), tokenizers.Tokenizer.from_str(json.dumps(document))

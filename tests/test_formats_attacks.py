@@ -7,6 +7,7 @@ import json
 import random
 import struct
 import zlib
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from bytepair.errors import FileFormatError, VocabularyError
 from bytepair.formats import nanochat
 from bytepair.formats.huggingface import companions
 from formats import TARGETS, json_of, load_options, small, written
+from messages import told
 
 TOK = small()
 FORMATS = [format for format in TARGETS if format != "bytepair"]
@@ -114,87 +116,76 @@ def document(**model: Any) -> bytes:
     return json.dumps(content).encode()
 
 
-ATTACKS: list[tuple[str, bytes, str]] = [
-    ("tiktoken", line(b"a", 1 << 40), "a space and a rank are expected"),
-    ("tiktoken", line(b"a", (1 << 31) - 1), "rank 2147483647 is not in 0"),
-    ("tiktoken", line(b"a", -1), "a space and a rank are expected"),
-    ("tiktoken", line(b"a", 0) + line(b"a", 1), "line 2: the token b'a' stands twice"),
-    ("tiktoken", line(b"a", 0) + line(b"b", 0), "line 2: the rank 0 stands twice"),
-    ("tiktoken", b"a===== 0\n", "line 1: a token in base64"),
-    ("tiktoken", b"YQ 0\n", "line 1: the token is not base64"),
-    ("tiktoken", b"YQ== 0\n= 1\n= 2\n", "line 3: the token b'' stands twice"),
-    ("tiktoken", b"\n\n", "there is no token"),
-    ("gguf", gguf_keys(count=1 << 60), "1152921504606846976 keys do not fit"),
-    ("gguf", gguf_keys(("a", 9, struct.pack("<IQ", 8, 1 << 60))), "strings do not fit"),
-    ("gguf", gguf_keys(("a", 9, struct.pack("<IQ", 0, 1 << 63))), "needs 9223372036854775808"),
-    ("gguf", gguf_keys(("a", 9, struct.pack("<IQ", 9, 5) * 50)), "arrays of arrays"),
-    ("gguf", gguf_keys(("a", 8, struct.pack("<Q", 1 << 62))), "needs 4611686018427387904 bytes"),
-    ("gguf", gguf_keys(("a", 77, b"")), "77 is not a type of value"),
-    ("gguf", gguf_keys(("a", 0, b"x"), ("a", 0, b"x")), "the key 'a' is a duplicate"),
-    ("gguf", gguf_keys(("a", 8, struct.pack("<Q", 1) + b"\xff")), "a text is not UTF-8"),
-    ("gguf", struct.pack("<4sIQQ", b"GGUF", 1, 0, 0), "version 1 is not one of"),
-    ("llama2c", struct.pack("<IfI", 4, -1.0, 1 << 31), "the longest has 4"),
-    ("llama2c", struct.pack("<IfI", 1 << 31, -1.0, 1 << 31), "but only 0 remain"),
-    ("llama2c", struct.pack("<I", 4), "there are no tokens"),
-    ("llama2c", struct.pack("<I", 1) + 2 * (struct.pack("<fI", -1.0, 1) + b"a"), "the id 0"),
-    ("qwen3", struct.pack("<3IfI", 4, 9, 9, -1.0, 1) + b"a", "the id 9 to begin a text is not in"),
-    ("huggingface", b"[" * 500_000, "invalid JSON: EOF"),
-    ("huggingface", b"[" * 500_000 + b"]" * 500_000, "it is not an object"),
-    ("huggingface", b'{"a":' * 500_000, "invalid JSON: EOF"),
+ATTACKS: list[tuple[str, bytes]] = [
+    ("tiktoken", line(b"a", 1 << 40)),
+    ("tiktoken", line(b"a", (1 << 31) - 1)),
+    ("tiktoken", line(b"a", -1)),
+    ("tiktoken", line(b"a", 0) + line(b"a", 1)),
+    ("tiktoken", line(b"a", 0) + line(b"b", 0)),
+    ("tiktoken", b"a===== 0\n"),
+    ("tiktoken", b"YQ 0\n"),
+    ("tiktoken", b"YQ== 0\n= 1\n= 2\n"),
+    ("tiktoken", b"\n\n"),
+    ("gguf", gguf_keys(count=1 << 60)),
+    ("gguf", gguf_keys(("a", 9, struct.pack("<IQ", 8, 1 << 60)))),
+    ("gguf", gguf_keys(("a", 9, struct.pack("<IQ", 0, 1 << 63)))),
+    ("gguf", gguf_keys(("a", 9, struct.pack("<IQ", 9, 5) * 50))),
+    ("gguf", gguf_keys(("a", 8, struct.pack("<Q", 1 << 62)))),
+    ("gguf", gguf_keys(("a", 77, b""))),
+    ("gguf", gguf_keys(("a", 0, b"x"), ("a", 0, b"x"))),
+    ("gguf", gguf_keys(("a", 8, struct.pack("<Q", 1) + b"\xff"))),
+    ("gguf", struct.pack("<4sIQQ", b"GGUF", 1, 0, 0)),
+    ("llama2c", struct.pack("<IfI", 4, -1.0, 1 << 31)),
+    ("llama2c", struct.pack("<IfI", 1 << 31, -1.0, 1 << 31)),
+    ("llama2c", struct.pack("<I", 4)),
+    ("llama2c", struct.pack("<I", 1) + 2 * (struct.pack("<fI", -1.0, 1) + b"a")),
+    ("qwen3", struct.pack("<3IfI", 4, 9, 9, -1.0, 1) + b"a"),
+    ("huggingface", b"[" * 500_000),
+    ("huggingface", b"[" * 500_000 + b"]" * 500_000),
+    ("huggingface", b'{"a":' * 500_000),
     (
         "huggingface",
         b'{"normalizer": ' + b'{"a":' * 500_000 + b"1" + b"}" * 500_000
         + b', "model": {"type": "BPE", "vocab": {}, "merges": []}}',
-        "nested too deeply",
     ),
-    ("huggingface", document(vocab={"a": 1 << 31}), "is not in 0"),
-    ("huggingface", document(vocab={"a": 0.5}), r'vocab\["a"\]: id 0.5 is not in 0'),
-    ("huggingface", document(merges=[["a", "he"], ["he", "a"]]), '"ahe" is not in the vocabulary'),
-    ("huggingface", document(vocab={"": 0}), "would assign"),
-    (
-        "huggingface",
-        json.dumps(json_of(TOK) | {"post_processor": {
-            "type": "TemplateProcessing", "special_tokens": {}, "pair": [],
-            "single": [{"Sequence": {"id": "A", "type_id": 0}}] * 65,
-        }}).encode(),
-        "it has 65 entries; supported are 64",
-    ),
+    ("huggingface", document(vocab={"a": 1 << 31})),
+    ("huggingface", document(vocab={"a": 0.5})),
+    ("huggingface", document(merges=[["a", "he"], ["he", "a"]])),
+    ("huggingface", document(vocab={"": 0})),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("format", "data", "message"), ATTACKS)
-def test_hostile_files(format: str, data: bytes, message: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("format", "data"), ATTACKS, ids=count())
+def test_hostile_files(format: str, data: bytes, tmp_path: Path) -> None:
     file = tmp_path / "x"
     file.write_bytes(data)
-    with pytest.raises(FileFormatError, match=message) as caught:
+    with told(FileFormatError) as caught:
         bytepair.load(file, format, pattern="gpt2", allow_pickle=True)
     assert str(file) in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("vocabulary", "merges", "message"),
+    ("vocabulary", "merges"),
     [
-        (b"[]", b"", "vocab.json: expected dict"),
-        (b'{"\\ud800": 0}', b"", "the token contains an unpaired surrogate"),
-        (b'{"a": 0, "b": 0}', b"", r"vocab.json\['b'\]: 'a' also has the id 0"),
-        (b'{"a": 0, "a": 1}', b"", "duplicate name 'a'"),
-        (b'{"a": 9999999}', b"", "id 9999999 is not in 0"),
-        (b'{"a": 0}', b"a\n", "merges.txt, line 1: a merge must have two tokens, not 1"),
-        (b'{"a": 0}', b"a a\n", r"merges.txt\[0\]: b'aa' is not in the vocabulary"),
-        (b'{"a": 0}', b"\xff a\n", "merges.txt, byte 0: the file is not UTF-8"),
-        (b'{"a": 0}', "a ▁\n".encode(), "does not represent a byte"),
-        (b'{"\xe2\x96\x81": 0}', b"", "does not represent a byte"),
+        (b"[]", b""),
+        (b'{"\\ud800": 0}', b""),
+        (b'{"a": 0, "b": 0}', b""),
+        (b'{"a": 0, "a": 1}', b""),
+        (b'{"a": 9999999}', b""),
+        (b'{"a": 0}', b"a\n"),
+        (b'{"a": 0}', b"a a\n"),
+        (b'{"a": 0}', b"\xff a\n"),
+        (b'{"a": 0}', "a ▁\n".encode()),
+        (b'{"\xe2\x96\x81": 0}', b""),
     ],
 )
-def test_hostile_pairs_of_files(
-    vocabulary: bytes, merges: bytes, message: str, tmp_path: Path
-) -> None:
+def test_hostile_pairs_of_files(vocabulary: bytes, merges: bytes, tmp_path: Path) -> None:
     (tmp_path / "vocab.json").write_bytes(vocabulary)
     (tmp_path / "merges.txt").write_bytes(merges)
-    with pytest.raises(FileFormatError, match=message):
+    with told(FileFormatError):
         bytepair.load(tmp_path)
     (tmp_path / "merges.txt").unlink()
-    with pytest.raises(FileFormatError, match="not both there"):
+    with told(FileFormatError):
         bytepair.load(tmp_path / "vocab.json")
 
 
@@ -214,7 +205,7 @@ print(peak_mb() - before)
 
 def test_memory_is_bounded_by_the_size_of_the_file(tmp_path: Path) -> None:
     words: list[str | Path] = [TOK.export(tmp_path / "good.gguf"), "gguf"]
-    for number, (format, data, _) in enumerate(ATTACKS):
+    for number, (format, data) in enumerate(ATTACKS):
         if len(data) < 100_000:
             path = tmp_path / str(number)
             path.write_bytes(data)
@@ -250,7 +241,7 @@ def test_time_is_in_proportion_to_the_length_of_a_token(tmp_path: Path) -> None:
     tok = bytepair.load(path, "llama2c", pattern="gpt2", special_tokens={})
     assert tok.vocab_size == len(tokens)
     path.write_bytes(of_pieces((long.decode(), 0.0, 3)))
-    with pytest.raises(FileFormatError, match="1000000 bytes; 512 are the most"):
+    with told(FileFormatError):
         bytepair.load(path)
 
 
@@ -261,14 +252,23 @@ def test_time_is_in_proportion_to_runs_with_one_score(tmp_path: Path) -> None:
     path.write_bytes(of_pieces(*runs[:98]))
     assert bytepair.load(path).encode("a" * 98)[-1] == 354
     path.write_bytes(of_pieces(*runs))
-    with pytest.raises(FileFormatError, match=r"have the same score -2\.0"):
+    with told(FileFormatError):
+        bytepair.load(path)
+
+
+def test_special_tokens_that_are_a_number_alone_are_few(tmp_path: Path) -> None:
+    numbers = {"default_vocab_size": 2_000_001, "default_num_special_tokens": 2_000_000}
+    config = {"pattern": "a", "version": "v3", **numbers}
+    path, vocabulary = tmp_path / "tekken.json", [{"rank": 0, "token_bytes": "YQ=="}]
+    path.write_text(json.dumps({"config": config, "vocab": vocabulary}))
+    with pytest.raises(FileFormatError, match="2000000 special tokens"):
         bytepair.load(path)
 
 
 def test_names_of_special_tokens_are_short() -> None:
     name = "<" * 512
     assert small(special_tokens={name: 300}).encode(name, special="all") == [300]
-    with pytest.raises(VocabularyError, match="513 bytes; 512 are the most"):
+    with told(VocabularyError):
         small(special_tokens={name + "<": 300})
 
 

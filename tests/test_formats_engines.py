@@ -26,6 +26,7 @@ from bytepair.compat import export_losses
 from bytepair.errors import FormatError, LossError, UnsupportedError, VocabularyError
 from bytepair.formats import llama2c
 from formats import small, written
+from messages import told
 from texts import hard_text
 
 TOK = bytepair.train(bytepair.sample.paths(), 2000, special_tokens=["<|bos|>", "<|im_end|>"])
@@ -253,7 +254,7 @@ def test_the_ids_of_sentencepiece(tmp_path: Path) -> None:
     assert again.merges() == merged.merges()
     assert again.vocab_size == len(merged.mergeable_ranks()) + 4
     few = bytepair.Tokenizer.from_ranks({b"a": 0}, pattern="gpt2")
-    with pytest.raises(VocabularyError, match="255 bytes have no token"):
+    with told(VocabularyError):
         bytepair.engines.with_sentencepiece_ids(few)
 
 
@@ -272,7 +273,7 @@ def test_the_header_says_what_begins_and_ends_a_text(tmp_path: Path) -> None:
     data = written(TOK, tmp_path, "qwen3").read_bytes()
     longest = max(map(len, TOK.mergeable_ranks()))
     assert struct.unpack_from("<3I", data) == (max(longest, 10), 1998, 1999)
-    with pytest.raises(LossError, match="the token to begin a text"):
+    with told(LossError):
         small(special_tokens={}).export(tmp_path / "x", "qwen3", lossy=True)
     back = bytepair.load(
         tmp_path / "out.tokenizer", pattern="nanochat", special_tokens=TOK.special_tokens
@@ -305,13 +306,13 @@ def test_scores_that_are_no_order(tmp_path: Path) -> None:
         path.write_bytes(struct.pack("<I", 4) + b"".join(parts))
 
     options: dict[str, Any] = {"pattern": "gpt2", "special_tokens": {}}
-    for scores, message in [
-        ((-1e6, -1e6), "no token has one"),
-        ((-1.0, -1.0), "have the same score -1.0"),
-        ((math.nan, -1.0), "nan is not a score"),
+    for scores in [
+        (-1e6, -1e6),
+        (-1.0, -1.0),
+        (math.nan, -1.0),
     ]:
         write(*scores)
-        with pytest.raises(FormatError, match=message):
+        with told(FormatError):
             bytepair.load(path, "llama2c", **options)
 
 
@@ -319,7 +320,7 @@ def test_a_vocabulary_of_sentencepiece_is_refused(tmp_path: Path) -> None:
     rows = [(0.0, b"<unk>"), (0.0, b"\n<s>\n"), (0.0, b"\n</s>\n"), (-1.0, b" t")]
     parts = [struct.pack("<fI", score, len(token)) + token for score, token in rows]
     (tmp_path / "x").write_bytes(struct.pack("<I", 27) + b"".join(parts))
-    with pytest.raises(UnsupportedError, match="the byte 0x00 has no token"):
+    with told(UnsupportedError):
         bytepair.load(tmp_path / "x", pattern="gpt2")
 
 
@@ -331,7 +332,7 @@ def test_too_many_merges_for_distinct_scores() -> None:
         def merges(self) -> list[tuple[bytes, bytes]]:
             return self.made
 
-    with pytest.raises(LossError, match="scores are equal"):
+    with told(LossError):
         llama2c.scores(Many())  # type: ignore[arg-type]
 
 
@@ -412,7 +413,7 @@ def test_a_pickle_of_anything_else_runs_nothing(tmp_path: Path) -> None:
             bytepair.load(path, allow_pickle=True)
     assert not ran.exists()
     path.write_bytes(good)
-    with pytest.raises(FormatError, match="allow_pickle=True"):
+    with told(FormatError):
         bytepair.load(tmp_path)
     assert bytepair.load(tmp_path, allow_pickle=True) == small()
 
@@ -455,25 +456,20 @@ def test_tekken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        ({"config": {}}, "config.default_vocab_size: expected int"),
-        ({"vocab": []}, "262 ids are not 3 special tokens and some of 0 others"),
-        ({"vocab": [{"rank": 1, "token_bytes": "AA=="}] * 260}, r"vocab\[0\].rank: it is 1"),
-        (
-            {"vocab": [{"rank": 0, "token_bytes": "A"}] * 260},
-            r"vocab\[0\].token_bytes: it is not b",
-        ),
-        ({"vocab": [{"rank": 0, "token_bytes": "é"}] * 260}, "not base64"),
-        ({"vocab": [[]] * 260}, r"vocab\[0\]: expected dict"),
-        ({"special_tokens": [{"rank": 1, "token_str": "x"}]}, "1 is not 0, or not below 3"),
-        ({"special_tokens": [{"rank": 0, "token_str": "<SPECIAL_2>"}]}, "a name is given twice"),
-        ({"special_tokens": 5}, "special_tokens: expected list"),
+        {"config": {}},
+        {"vocab": []},
+        {"vocab": [{"rank": 1, "token_bytes": "AA=="}] * 260},
+        {"vocab": [{"rank": 0, "token_bytes": "A"}] * 260},
+        {"vocab": [{"rank": 0, "token_bytes": "é"}] * 260},
+        {"vocab": [[]] * 260},
+        {"special_tokens": [{"rank": 1, "token_str": "x"}]},
+        {"special_tokens": [{"rank": 0, "token_str": "<SPECIAL_2>"}]},
+        {"special_tokens": 5},
     ],
 )
-def test_tekken_files_that_break_a_rule(
-    change: dict[str, Any], message: str, tmp_path: Path
-) -> None:
+def test_tekken_files_that_break_a_rule(change: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "tekken.json").write_text(json.dumps(tekken_document(**change)))
-    with pytest.raises(FormatError, match=message):
+    with told(FormatError):
         bytepair.load(tmp_path)

@@ -29,6 +29,7 @@ from bytepair.properties.tokens import splitter
 from commands import package
 from formats import small
 from fuzz_encode import text
+from messages import told
 from pieces import META
 
 
@@ -89,13 +90,11 @@ def test_patterns_without_a_name(tmp_path: Path) -> None:
     data = path.read_bytes()
     assert bytepair.load(path).pattern == llamacpp._pattern("llama3")
     path.write_bytes(data.replace(b"llama-bpe", b"nobody..."))
-    with pytest.raises(
-        UnsupportedError, match=r"the split pattern 'nobody...' is not known .* pass pattern="
-    ):
+    with told(UnsupportedError):
         bytepair.load(path)
     assert bytepair.load(path, pattern="gpt4") == small(pattern="gpt4")
     path.write_bytes(data.replace(b"\x04\0\0\0\0\0\0\0gpt2", b"\x04\0\0\0\0\0\0\0bert"))
-    with pytest.raises(UnsupportedError, match="'bert' is neither gpt2"):
+    with told(UnsupportedError):
         bytepair.load(path)
 
 

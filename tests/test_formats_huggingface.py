@@ -24,6 +24,7 @@ from bytepair.formats.gguf.llamacpp import _STEPS as STEPS
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.tokens import all_pairs, is_rule_of_ranks, pairs_of_ranks
 from formats import json_of, load, small
+from messages import told
 from pre_tokenizers import pattern_of, steps_of
 from texts import hard_text
 
@@ -148,17 +149,17 @@ def test_patterns_come_back_from_the_other_engine(name: str) -> None:
     ],
 )  # fmt: skip
 def test_ambiguous_expressions_are_refused(regex: str) -> None:
-    with pytest.raises(UnsupportedError, match="x: "):
+    with told(UnsupportedError):
         from_oniguruma(regex, "x")
 
 
 @pytest.mark.parametrize("regex", ["x*", "a|(?=b)", r"\s*(?=b)|a", "(?:ab)?"])
 def test_matches_of_some_characters_or_none_are_refused(regex: str) -> None:
-    with pytest.raises(UnsupportedError, match="may match no characters"):
+    with told(UnsupportedError):
         pattern_of(sequence(split(regex)))
     tok = small(pattern=regex)
     assert "no characters" in huggingface.losses(tok)[0]
-    with pytest.raises(LossError, match="no characters"):
+    with told(LossError):
         tok.export(Path("unused") / "tokenizer.json")
 
 
@@ -363,7 +364,7 @@ def test_ids_with_holes_are_those_of_tokenizers() -> None:
     document = json_of(tok)
     for name in tok.special_tokens:
         del document["model"]["vocab"][name]
-    with pytest.raises(FormatError, match=r"has the id 261, but tokenizers would assign 259"):
+    with told(FormatError):
         load(document)
 
 
@@ -389,16 +390,16 @@ def test_nfc_gives_the_ids_of_tokenizers(tmp_path: Path) -> None:
         assert tok.encode(text, special="all") == ids
 
     check()
-    with pytest.raises(ValueError, match="the normalization to NFC"):
+    with told(ValueError):
         bytepair.compat.to_tiktoken(tok)
-    with pytest.raises(bytepair.errors.LossError, match="NFC"):
+    with told(bytepair.errors.LossError):
         tok.export(tmp_path / "x", "nanochat")
-    with pytest.raises(bytepair.errors.LossError, match="NFC"):
+    with told(bytepair.errors.LossError):
         tok.export(tmp_path / "x.gguf")
     # It is read as llama.cpp reads it, without NFC.
     assert bytepair.load(tok.export(tmp_path / "x.gguf", lossy=True)) != tok
     assert b"qwen2" in (tmp_path / "x.gguf").read_bytes()
-    with pytest.raises(bytepair.errors.PatternError, match="NFC"):
+    with told(bytepair.errors.PatternError):
         bytepair.extend(tok, ["x"], extra=1)
 
 
@@ -519,43 +520,39 @@ def test_unsupported_fields_are_refused_by_name(path: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "message"),
+    ("path", "value"),
     [
-        ("model", None, "this JSON is no tokenizer: it has no model"),
-        ("model", 5, "model: expected an object, not a number"),
-        ("model.vocab", [], "model.vocab: expected an object, not a list"),
-        ("model.vocab.a", -1, r'model.vocab\["a"\]: id -1 is not in 0'),
-        ("model.vocab.a", 1 << 40, "is not in 0"),
-        ("model.vocab.a", True, r'vocab\["a"\]: expected a number, not true or false'),
-        ("model.vocab.a", 98, r'vocab\["b"\]: "a" also has the id 98'),
-        ("model.vocab", {"▁": 0}, "would assign 1"),
-        ("model.merges", {}, "model.merges: expected a list, not an object"),
-        (
-            "model.merges.0",
-            "a b c",
-            r'model.merges\[0\]: a merge must be two tokens with a space between them, not "a b c"',
-        ),
-        ("model.merges.0", ["a"], r"model.merges\[0\]: a merge must be two tokens, not 1"),
-        ("model.merges.0", [1, "a"], "two strings, not a number and a string"),
-        ("model.merges.0", 7, "two tokens, not a number"),
-        ("model.merges.0", ["▁", "a"], r'model.merges\[0\]: "▁" is not in the vocabulary'),
-        ("model.merges.0", ["a", "b"], r'model.merges\[0\]: "ab" is not in the vocabulary'),
-        ("model.ignore_merges", 1, "model.ignore_merges: expected true or false, not a number"),
-        ("added_tokens", {}, "added_tokens: expected a list, not an object"),
-        ("added_tokens.0", 5, r"added_tokens\[0\]: expected an object, not a number"),
-        ("added_tokens.0.id", "x", r"added_tokens\[0\].id: expected a number, not a string"),
-        ("added_tokens.0.content", "<|bos|>", r"\[1\].id: .* id 260, but .* would assign 259"),
-        ("added_tokens.0.content", "\ud800", "added_tokens: .* an unpaired surrogate"),
-        ("added_tokens.0.special", "yes", r"\[0\].special: expected true or false, not a string"),
-        ("pre_tokenizer", {"type": "Sequence"}, 'pre_tokenizer: the field "pretokenizers" is miss'),
-        ("pre_tokenizer", sequence({"type": "Split"}), r'\[0\]: the field "pattern" is missing'),
-        ("pre_tokenizer", sequence(split("(")), r"pretokenizers\[0\].pattern.Regex: .*unclosed"),
-        ("pre_tokenizer", sequence(split("a{1000000}")), "regular expressions .* written out"),
+        ("model", None),
+        ("model", 5),
+        ("model.vocab", []),
+        ("model.vocab.a", -1),
+        ("model.vocab.a", 1 << 40),
+        ("model.vocab.a", True),
+        ("model.vocab.a", 98),
+        ("model.vocab", {"▁": 0}),
+        ("model.merges", {}),
+        ("model.merges.0", "a b c"),
+        ("model.merges.0", ["a"]),
+        ("model.merges.0", [1, "a"]),
+        ("model.merges.0", 7),
+        ("model.merges.0", ["▁", "a"]),
+        ("model.merges.0", ["a", "b"]),
+        ("model.ignore_merges", 1),
+        ("added_tokens", {}),
+        ("added_tokens.0", 5),
+        ("added_tokens.0.id", "x"),
+        ("added_tokens.0.content", "<|bos|>"),
+        ("added_tokens.0.content", "\ud800"),
+        ("added_tokens.0.special", "yes"),
+        ("pre_tokenizer", {"type": "Sequence"}),
+        ("pre_tokenizer", sequence({"type": "Split"})),
+        ("pre_tokenizer", sequence(split("("))),
+        ("pre_tokenizer", sequence(split("a{1000000}"))),
     ],
 )
-def test_broken_rules_are_named(path: str, value: Any, message: str) -> None:
+def test_broken_rules_are_named(path: str, value: Any) -> None:
     document = changed(path, value)
-    with pytest.raises(bytepair.errors.BytepairError, match=message):
+    with told(bytepair.errors.BytepairError):
         load(document)
 
 
@@ -595,7 +592,7 @@ def test_unusual_tables_are_read_as_tokenizers_reads_them(change: int) -> None:
         text = json.dumps(document, indent=indent, ensure_ascii=change % 2 == 0)
         data = text.encode(errors="surrogatepass")
         twice = data.replace(b'"merges"', b'"vocab": {}, "merges"')
-        with pytest.raises(FormatError, match="duplicate name"):
+        with told(FormatError, 'duplicate name "vocab"'):
             huggingface.parse(twice, LoadOptions())
         try:
             tok = bytepair.Tokenizer(huggingface.parse(data, LoadOptions()).model())
@@ -634,23 +631,20 @@ def test_a_merge_that_makes_an_added_token(ignore_merges: bool, special: bool) -
 
 
 def test_deep_and_broken_json() -> None:
-    for data, message in [
-        (b"[" * 100_000, "invalid JSON: EOF while parsing a list"),
-        (b"[" * 100_000 + b"]" * 100_000, "not an object"),
-        (b'{"a":' * 100_000, "invalid JSON: EOF while parsing"),
-        (json.dumps(changed("normalizer", "HERE")).encode(), "expected an object"),
-        (
-            json.dumps(changed("normalizer", [])).replace("[]", "[" * 200 + "]" * 200).encode(),
-            "nested too deeply",
-        ),
-        (b'{"model": 1, "model": 2}', 'duplicate name "model"'),
-        (b'{"a": NaN}', "invalid JSON: expected value at line 1 column 7"),
-        (b'{"a": ' + b"9" * 5000 + b"}", "it has no model"),
-        (b'{"a": "\xff"}', "byte 7: the JSON is not UTF-8"),
-        (b"[]", "this JSON is no tokenizer: it is not an object"),
-        (b"", "empty"),
+    for data in [
+        b"[" * 100_000,
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"a":' * 100_000,
+        json.dumps(changed("normalizer", "HERE")).encode(),
+        json.dumps(changed("normalizer", [])).replace("[]", "[" * 200 + "]" * 200).encode(),
+        b'{"model": 1, "model": 2}',
+        b'{"a": NaN}',
+        b'{"a": ' + b"9" * 5000 + b"}",
+        b'{"a": "\xff"}',
+        b"[]",
+        b"",
     ]:
-        with pytest.raises(FormatError, match=message):
+        with told(FormatError):
             huggingface.parse(data, LoadOptions())
     text = json.dumps(changed("pre_tokenizer", "HERE"))
     for depth in (200, 300, 450, 490):
@@ -701,7 +695,7 @@ def test_a_folder_with_its_companions(tmp_path: Path) -> None:
     assert bytepair.load(tmp_path).notes["chat_template"] == "other"
     config["added_tokens_decoder"] = {"7": {"content": "<|new|>"}}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
-    with pytest.raises(UnsupportedError, match=r"added_tokens_decoder\[7\]: '<\|new\|>'"):
+    with told(UnsupportedError):
         bytepair.load(tmp_path)
 
 

@@ -21,6 +21,7 @@ from bytepair.errors import LossError
 from bytepair.formats.gguf import llamacpp
 from commands import package
 from conftest import VOCABULARIES
+from messages import told
 from texts import hard_text
 
 Documents = Callable[[str], list[str]]
@@ -158,7 +159,7 @@ def test_qwen(origin: str, file: str, rule: str, documents: Documents, tmp_path:
     tok = bytepair.load(path, pattern=pattern)
     check(tok.encode, theirs.encode_ordinary, documents)
     if rule == "qwen35":  # some of its tokens are only found as whole pretokens
-        with pytest.raises(LossError, match="'qwen35' merges them"):
+        with told(LossError):
             tok.export(tmp_path / "x.gguf")
     assert rule.encode() in tok.export(tmp_path / "x.gguf", lossy=True).read_bytes()
 

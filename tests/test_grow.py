@@ -16,6 +16,7 @@ from bytepair.errors import CorpusError, CountsError, VocabularyError
 from bytepair.evaluate import compression_curve
 from bytepair.training.options import Ties
 from commands import run
+from messages import told
 
 ALL_TIES: tuple[Ties, ...] = get_args(Ties)
 
@@ -108,11 +109,11 @@ def test_ignored_options_are_refused(counts: bytepair.Counts) -> None:
             bytepair.training.resume,
             lambda _, *rest, **more: bytepair.train(*rest, **more),
         ):
-            with pytest.raises(CountsError, match=f"{next(iter(value))} would be ignored"):
+            with told(CountsError):
                 call(small, counts, 400, reading=reading)
     with pytest.raises(TypeError, match="'source'"):
         bytepair.extend(small, extra=3)  # type: ignore[call-arg]
-    with pytest.raises(CorpusError, match=r"corpus.Paths\(names\); to use the strings as texts"):
+    with told(CorpusError):
         bytepair.training.resume(small, ["/data/typo.txt"], 400)
 
 
@@ -151,22 +152,22 @@ def test_verify_works_for_what_others_trained(counts: bytepair.Counts) -> None:
 
 def test_errors_of_growing_say_what_to_do(counts: bytepair.Counts) -> None:
     tok = bytepair.train(counts, 300)
-    with pytest.raises(VocabularyError, match="resume training to enlarge it"):
+    with told(VocabularyError):
         tok.replace(vocab_size=301)
-    with pytest.raises(VocabularyError, match="pass at least 265"):
+    with told(VocabularyError):
         tok.replace(vocab_size=200)
-    with pytest.raises(VocabularyError, match="truncate it with"):
+    with told(VocabularyError):
         bytepair.training.resume(tok, counts, 299)
     foreign = bytepair.Tokenizer.from_ranks(
         {bytes([b]): 255 - b for b in range(256)}, pattern="gpt2"
     )
-    with pytest.raises(VocabularyError, match="trained by bytepair"):
+    with told(VocabularyError):
         foreign.replace(vocab_size=256)
     for call in (
         lambda: bytepair.training.verify_merges(foreign, counts),
         lambda: bytepair.extend(foreign, counts, 1),
     ):
-        with pytest.raises(CountsError, match="the counts have the pattern"):
+        with told(CountsError):
             call()
 
 
@@ -178,14 +179,13 @@ def test_tokens_may_be_kept_short(counts: bytepair.Counts) -> None:
 @pytest.mark.parametrize("size", [2_097_151, 10**9, 2**40, 2**63 - 1])
 def test_a_vocabulary_beyond_the_largest_is_an_error_in_words(size: int) -> None:
     tok, few = bytepair.train(["hello hello"], 269), bytepair.count(["hello hello"])
-    most = "a vocabulary has at most 2097150 ids"
-    with pytest.raises(VocabularyError, match=f"vocabulary size {size} is too large: {most}"):
+    with told(VocabularyError):
         bytepair.train(few, size)
-    with pytest.raises(VocabularyError, match=most):
+    with told(VocabularyError):
         bytepair.training.resume(tok, few, size)
-    with pytest.raises(VocabularyError, match=most):
+    with told(VocabularyError):
         bytepair.extend(tok, few, size)
-    with pytest.raises(VocabularyError, match=most):
+    with told(VocabularyError):
         tok.replace(vocab_size=size)
 
 
@@ -240,7 +240,7 @@ def test_a_rank_file_takes_the_special_tokens_beside_it(tmp_path: Path) -> None:
         assert named == beside
     for wrong in ("[]", '{"added_tokens_decoder": 3}', '{"added_tokens_decoder": {"x": {}}}'):
         config.write_text(wrong)
-        with pytest.raises(bytepair.errors.FormatError, match=r"tokenizer_config\.json"):
+        with told(bytepair.errors.FormatError):
             bytepair.load(tmp_path / "qwen.tiktoken", pattern="nanochat")
 
 
@@ -256,6 +256,6 @@ def test_the_folder_of_kimi_is_loaded_with_its_pattern(tmp_path: Path) -> None:
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
     assert bytepair.load(tmp_path) == bytepair.load(tmp_path / "tiktoken.model") == tok
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": added}))
-    with pytest.raises(bytepair.errors.FormatError, match="split pattern"):
+    with told(bytepair.errors.FormatError):
         bytepair.load(tmp_path)
     assert bytepair.load(tmp_path, pattern="kimi") == tok

@@ -13,6 +13,7 @@ import pytest
 import bytepair
 from bytepair._internal.hints import HABITS, KEYWORDS, MODULE_NAMES
 from bytepair.errors import ArgumentError
+from messages import told
 
 #: The keywords that methods for one short text know, to refuse them.
 USUAL = {"allowed_special", "disallowed_special"}
@@ -34,7 +35,7 @@ def test_a_name_of_another_library_names_ours(name: str) -> None:
 )
 def test_the_class_says_what_makes_a_tokenizer(name: str) -> None:
     for owner in (TOK, bytepair.Tokenizer):
-        with pytest.raises(AttributeError, match=r"use bytepair\.(load|train)"):
+        with told(AttributeError):
             getattr(owner, name)
 
 
@@ -54,8 +55,9 @@ def test_the_module_says_what_to_use(name: str) -> None:
      ("decode_batch", [[97]])],
 )  # fmt: skip
 def test_a_keyword_of_another_library_names_ours(method: str, argument: Any, keyword: str) -> None:
-    with pytest.raises(TypeError, match=keyword) as caught:
+    with pytest.raises(TypeError) as caught:
         getattr(TOK, method)(argument, **{keyword: True})
+    assert keyword in str(caught.value)
     if method in ("encode", "count") and keyword not in USUAL:
         return  # Python's own error: knowing all keywords would slow down each call
     assert isinstance(caught.value, ArgumentError)
@@ -66,7 +68,7 @@ def test_a_keyword_of_another_library_names_ours(method: str, argument: Any, key
 def test_other_keywords_are_refused_as_python_does() -> None:
     with pytest.raises(TypeError, match="an unexpected keyword argument 'colour'"):
         TOK.encode("a", colour=1)  # type: ignore[call-arg]
-    with pytest.raises(ArgumentError, match=r"encode has no argument 'colour'$"):
+    with told(ArgumentError):
         TOK("a", colour=1)
     assert TOK("hello<|bos|>", special="all") == TOK.encode("hello<|bos|>", special="all")
 
@@ -79,7 +81,7 @@ def test_what_is_named_exists(hint: str) -> None:
 
 
 def test_other_names_and_protocols_stay() -> None:
-    with pytest.raises(AttributeError, match=r"no attribute 'colour'$"):
+    with told(AttributeError):
         TOK.colour  # type: ignore[attr-defined]  # noqa: B018
     assert not hasattr(TOK, "to_str")
     assert copy.deepcopy(TOK) == TOK == pickle.loads(pickle.dumps(TOK))

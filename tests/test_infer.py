@@ -16,6 +16,7 @@ from bytepair import _core, reference
 from bytepair.errors import ArgumentError, CorpusError, CountsError
 from commands import run
 from conftest import refused
+from messages import told
 
 NAMES = ("de", "en", "hi", "ja")
 
@@ -104,9 +105,9 @@ def test_invalid_arguments(samples: dict[str, bytepair.Counts]) -> None:
         bytepair.training.infer_mixture(tok, samples, merges=0)
     with refused("rounds", 0):
         bytepair.training.infer_mixture(tok, samples, rounds=0)
-    with pytest.raises(ArgumentError, match="needs groups"):
+    with told(ArgumentError):
         bytepair.training.infer_mixture(tok, ["a text"])  # type: ignore[arg-type]
-    with pytest.raises(CorpusError, match="'b' has no text"):
+    with told(CorpusError):
         bytepair.training.infer_mixture(tok, {"a": ["one"], "b": [""]})
-    with pytest.raises(CountsError, match="pattern"):
+    with told(CountsError):
         bytepair.training.infer_mixture(tok, {"a": bytepair.count(["one"], pattern="gpt2")})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from click.testing import CliRunner
 import bytepair
 from bytepair.cli import command
 from bytepair.errors import CorpusError
+from conftest import refused
+from messages import told
 
 TEXTS = ["one two, three", "", "vier fünf 六"]
 LINES = "".join(json.dumps({"text": text}) + "\n" for text in TEXTS).encode()
@@ -87,7 +90,7 @@ def test_a_kind_that_is_not_read_is_refused_everywhere(
         lambda: tok.encode_file(path),
     ]
     for use in uses:
-        with pytest.raises(CorpusError, match=way_out):
+        with told(CorpusError, way_out):
             use()
     assert not (tmp_path / "out").exists()
     result = CliRunner().invoke(command, ["encode", str(path), "-t", str(tmp_path / "tok")])
@@ -125,15 +128,16 @@ def test_a_kind_that_is_read_has_the_same_documents_everywhere(
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "way_out"),
+    ("name", "data"),
     [
-        ("a.json", b'{"text": "a"}\n{"text": "b"}\n', "rename it to .jsonl"),
-        ("a.json.gz", gzip.compress(b'{"text": "a"}'), "must be a list of rows"),
-        ("a.arrow", b"ARROW1 no more", "a.arrow"),
+        ("a.json", b'{"text": "a"}\n{"text": "b"}\n'),
+        ("a.json.gz", gzip.compress(b'{"text": "a"}')),
+        ("a.arrow", b"ARROW1 no more"),
     ],
+    ids=count(),
 )
 def test_what_is_no_list_and_no_table_is_an_error_that_names_it(
-    name: str, data: bytes, way_out: str, tmp_path: Path, tok: bytepair.Tokenizer
+    name: str, data: bytes, tmp_path: Path, tok: bytepair.Tokenizer
 ) -> None:
     path = write(tmp_path, name, data)
     uses: list[Callable[[], Any]] = [
@@ -144,7 +148,7 @@ def test_what_is_no_list_and_no_table_is_an_error_that_names_it(
         lambda: tok.encode_file(path),
     ]
     for use in uses:
-        with pytest.raises(CorpusError, match=way_out) as caught:
+        with told(CorpusError) as caught:
             use()
         assert str(caught.value).count(name) == 1
 
@@ -168,9 +172,8 @@ def test_conversations_as_text_are_an_error_that_names_the_command(
         lambda: bytepair.shards.write(tmp_path / name, tok, tmp_path / "out", column="messages"),
     ]
     for use in uses:
-        with pytest.raises(CorpusError, match="bytepair render") as caught:
+        with told(CorpusError, "bytepair render", name):
             use()
-        assert name in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.string_view()])
@@ -197,7 +200,7 @@ def test_a_saved_dictionary_of_data_sets_says_its_splits(tmp_path: Path) -> None
         (tmp_path / split / "state.json").write_text("{}")
     (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
     assert bytepair.count(tmp_path) == bytepair.count(["one"])
-    with pytest.raises(CorpusError, match="belongs to test"):
+    with told(CorpusError):
         bytepair.count(tmp_path / "test")
     whole = bytepair.Reading(split="all")
     assert bytepair.count(tmp_path, reading=whole) == bytepair.count(["two", "one"])
@@ -209,15 +212,15 @@ def test_encode_file_takes_the_options_of_tables(tmp_path: Path, tok: bytepair.T
     ids, offsets = tok.encode_file(path, column="body", special="all", prepend="<|bos|>")
     bos = tok.special_tokens["<|bos|>"]
     assert np.split(ids, offsets[1:-1])[0].tolist() == [bos, bos, *tok.encode("one")]
-    with pytest.raises(CorpusError, match="no object has a field 'text'"):
+    with told(CorpusError):
         tok.encode_file(path)
-    with pytest.raises(ValueError, match="separator is for plain text"):
+    with refused("separator", "\n"):
         tok.encode_file(path, separator="\n")
     path.write_text("", encoding="utf-8")
     assert [array.tolist() for array in tok.encode_file(path)] == [[], [0]]
     bad = tmp_path / "b.jsonl"
     bad.write_bytes(b'{"text": "a\xff"}\n')
-    with pytest.raises(CorpusError, match="not UTF-8"):
+    with told(CorpusError):
         tok.encode_file(bad)
     assert tok.encode_file(bad, errors="replace")[0].tolist() == tok.encode("a\ufffd")
 

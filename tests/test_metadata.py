@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair.compat import export_losses, to_huggingface
+from bytepair.compat import export_losses, to_huggingface, to_transformers
 from bytepair.errors import FormatError, LossError, OverwriteError
 from bytepair.files.safe import Cursor
 from bytepair.formats import gguf
@@ -21,6 +21,7 @@ from bytepair.properties import metadata, post_processor
 from bytepair.properties.entries import ENTRIES, FLAGS, TOKENS
 from bytepair.tokenizer.vocabulary import with_roles_of
 from formats import TARGETS, json_of, load_options, small
+from messages import told
 
 NAMES = ["<s>", "</s>", "<pad>", "<turn>", "<unk>", "<other>"]
 SPECIAL = {name: 259 + n for n, name in enumerate(NAMES)}
@@ -210,7 +211,7 @@ def test_two_tokens_before_a_text_are_a_loss_and_stay(tmp_path: Path) -> None:
 
 def test_a_flag_that_differs_from_the_post_processor(tmp_path: Path) -> None:
     path = folder(tmp_path / "hf", template(["<s>"], []), add_bos_token=False)
-    with pytest.warns(UserWarning, match="add_bos_token is false, but the post-processor"):
+    with told(UserWarning):
         tok = bytepair.load(path)
     assert tok.notes["add_bos_token"] == "true"
     tok = bytepair.load(folder(tmp_path / "two", None, add_bos_token=True, add_eos_token=False))
@@ -218,7 +219,7 @@ def test_a_flag_that_differs_from_the_post_processor(tmp_path: Path) -> None:
     tok.export(tmp_path / "out", "huggingface")
     config = json.loads((tmp_path / "out/tokenizer_config.json").read_text())
     assert (config["add_bos_token"], config["add_eos_token"]) == (True, False)
-    with pytest.raises(FormatError, match=r"tokenizer_config.json: add_bos_token.*expected bool"):
+    with told(FormatError):
         bytepair.load(folder(tmp_path / "three", None, add_bos_token="yes"))
 
 
@@ -278,7 +279,7 @@ def test_flags_without_a_token_are_reported() -> None:
     tok = small(special_tokens={"<x>": 259}).replace(notes={"add_bos_token": "true"})
     for format in ("gguf", "huggingface"):
         assert any("flag add_bos_token" in lost for lost in export_losses(tok, format))
-    with pytest.raises(FormatError, match="the note 'add_bos_token': 'maybe' is neither"):
+    with told(FormatError):
         export_losses(tok.replace(notes={"add_bos_token": "maybe"}), "gguf")
 
 
@@ -368,22 +369,22 @@ def test_names_that_are_no_names_of_files(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "message"),
+    "field",
     [
-        (3, "chat_template: expected dict, not int"),
-        ([3], r"chat_template\[0\]: expected dict, not int"),
-        ([{"name": "a"}], r"chat_template\['a'\]: expected str, not NoneType"),
-        ([{"template": "a"}], r"chat_template\[0\].name: expected str"),
-        (LISTED * 2, r"chat_template\[3\].name: 'default' is a duplicate"),
+        3,
+        [3],
+        [{"name": "a"}],
+        [{"template": "a"}],
+        LISTED * 2,
     ],
 )
-def test_damaged_templates(field: Any, message: str, tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=message):
+def test_damaged_templates(field: Any, tmp_path: Path) -> None:
+    with told(FormatError):
         bytepair.load(folder(tmp_path, chat_template=field))
     (tmp_path / "tokenizer_config.json").unlink()
     (tmp_path / "additional_chat_templates").mkdir()
     (tmp_path / "additional_chat_templates/x.jinja").write_bytes(b"a\xff")
-    with pytest.raises(FormatError, match=r"additional_chat_templates/x\.jinja, byte 1: it is not"):
+    with told(FormatError):
         bytepair.load(tmp_path)
 
 
@@ -394,7 +395,7 @@ def test_templates_behind_a_link_stay(overwrite: bool, tmp_path: Path) -> None:
     folder.mkdir()
     (other / "mine.jinja").write_text("mine")
     (folder / "additional_chat_templates").symlink_to(other)
-    with pytest.raises(OSError, match=r"additional_chat_templates|mine\.jinja"):
+    with told(OSError):
         small().export(folder, "huggingface", overwrite=overwrite)
     assert (other / "mine.jinja").read_text() == "mine"
     assert [path.name for path in folder.iterdir()] == ["additional_chat_templates"]
@@ -403,7 +404,7 @@ def test_templates_behind_a_link_stay(overwrite: bool, tmp_path: Path) -> None:
 def test_templates_of_others_are_removed_only_on_request(tmp_path: Path) -> None:
     folder = small().export(tmp_path, "huggingface")
     (folder / "chat_template.jinja").write_text("mine")
-    with pytest.raises(OverwriteError, match="chat_template"):
+    with told(OverwriteError):
         small().export(folder, "huggingface")
     assert (folder / "chat_template.jinja").read_text() == "mine"
     small().export(folder, "huggingface", overwrite=True)
@@ -491,6 +492,18 @@ def test_what_doubles_a_text_is_not_followed() -> None:
     assert metadata.values(plain().replace(notes=notes))[post_processor.NOTE] == processor
 
 
+def test_damaged_notes_of_native_files_are_errors_of_bytepair() -> None:
+    tok = plain().replace(notes={"stop_tokens": f"[{1 << 70}]"})
+    with pytest.raises(FormatError, match="stop_tokens"):
+        export_losses(tok, "gguf")
+    tok = plain().replace(notes={post_processor.NOTE: '{"type": "x", "cls": [1], "sep": []}'})
+    assert not bytepair.prune(tok, 263).tokenizer.notes[post_processor.NOTE]
+    tok = plain().replace(notes={post_processor.NOTE: '{"type": "ByteLevel", "processors": 5}'})
+    for convert in (to_huggingface, to_transformers):
+        with pytest.raises(FormatError, match="cannot read"):
+            convert(tok)
+
+
 def test_a_folder_without_eos_takes_it_from_the_generation_config(tmp_path: Path) -> None:
     special = {"<a>": 259, "<b>": 260}
     small(special_tokens=special).export(tmp_path, "huggingface")
@@ -498,7 +511,7 @@ def test_a_folder_without_eos_takes_it_from_the_generation_config(tmp_path: Path
     assert bytepair.load(tmp_path).roles == {"eos": "<b>"}
     for damaged in ('{"eos_token_id": "<b>"}', '{"eos_token_id": [true]}', "[]", "{"):
         (tmp_path / "generation_config.json").write_text(damaged)
-        with pytest.raises(FormatError, match=r"generation_config\.json"):
+        with told(FormatError):
             bytepair.load(tmp_path)
 
 
@@ -506,7 +519,7 @@ def test_the_generation_config_of_a_model_keeps_its_fields(tmp_path: Path) -> No
     file = tmp_path / "generation_config.json"
     ends = [NANOCHAT.special_tokens[name] for name in ("<|assistant_end|>", "<|bos|>")]
     file.write_text('{"temperature": 0.6}')
-    with pytest.raises(OverwriteError, match="generation_config"):
+    with told(OverwriteError):
         NANOCHAT.export(tmp_path, "huggingface")
     NANOCHAT.export(tmp_path, "huggingface", overwrite=True)
     fields = json.loads(file.read_text())

@@ -15,6 +15,7 @@ import bytepair
 from bytepair import reference
 from bytepair.errors import ArgumentError, CorpusError, CountsError
 from commands import run
+from messages import told
 
 NAMES = ("code", "english", "math")
 
@@ -125,30 +126,30 @@ def test_min_count_is_in_occurrences_of_the_mixture() -> None:
 def test_invalid_mixtures() -> None:
     texts = {"a": ["one"], "b": ["two"]}
     for shares in ({}, {"a": 1}, {"a": 1, "c": 1}, {"a": 1, "b": 1, "c": 1}):
-        with pytest.raises(ArgumentError, match="pass one value for each group"):
+        with told(ArgumentError):
             bytepair.train(texts, 270, recipe=bytepair.training.Mixture(shares))
     for share in (0, -1, float("nan"), float("inf")):
-        with pytest.raises(CountsError, match="it must be above 0"):
+        with told(CountsError):
             bytepair.train(texts, 270, recipe=bytepair.training.Mixture({"a": 1, "b": share}))
-    with pytest.raises(CountsError, match="too small"):
+    with told(CountsError):
         bytepair.train(
             texts, 270, recipe=bytepair.training.Mixture({"a": 1, "b": Fraction(1, 1 << 70)})
         )
-    with pytest.raises(CountsError, match="'b' has no text"):
+    with told(CountsError):
         bytepair.train(
             {"a": ["one"], "b": [""]}, 270, recipe=bytepair.training.Mixture({"a": 1, "b": 1})
         )
-    with pytest.raises(ArgumentError, match="mixture needs groups"):
+    with told(ArgumentError):
         bytepair.train(["one"], 270, recipe=bytepair.training.Mixture({"a": 1}))
-    with pytest.raises(ArgumentError, match="no recipe says how") as refused:
+    with told(ArgumentError) as refused:
         bytepair.train(texts, 270)
     assert refused.value.option == "recipe"
-    with pytest.raises(ArgumentError, match="cannot be combined"):
+    with told(ArgumentError):
         bytepair.train(texts, 270, recipe=[bytepair.training.Mixture({"a": 1, "b": 1})] * 2)
-    with pytest.raises(ArgumentError, match=r"recipe is \{'a': 1\}; it must be a Mixture, Parity"):
+    with told(ArgumentError):
         bytepair.train(texts, 270, recipe={"a": 1})  # type: ignore[arg-type]
     other = bytepair.count(["two"], pattern="gpt2")
-    with pytest.raises(CountsError, match="pattern"):
+    with told(CountsError):
         bytepair.train(
             {"a": ["one"], "b": other},
             270,

@@ -22,6 +22,7 @@ from bytepair.files.outputs import write_whole
 from bytepair.files.safe import is_plain
 from bytepair.shards import layout, manifest
 from commands import run
+from messages import told
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs links and pipes")
 
@@ -65,7 +66,7 @@ def test_a_link_in_place_of_the_marks_is_refused(
     done = run("shard", "corpus.txt", "-t", "t", "-o", "o", cwd=tmp_path, code=1)
     assert "is a symbolic link" in done.stderr
     assert unchanged(other)
-    with pytest.raises(ShardError, match="is a symbolic link"):
+    with told(ShardError):
         shards.write(corpus, tok, out)
     assert unchanged(other)
 
@@ -90,7 +91,7 @@ def test_what_is_no_mark_stays(tok: bytepair.Tokenizer, corpus: str, tmp_path: P
     out = tmp_path / "o"
     (out / ".progress").mkdir(parents=True)
     (out / ".progress" / "thesis.txt").write_text("mine")
-    with pytest.raises(ShardError, match=r"thesis.txt is not a file that bytepair writes"):
+    with told(ShardError):
         shards.write(corpus, tok, out)
     assert (out / ".progress" / "thesis.txt").read_text() == "mine"
 
@@ -118,9 +119,9 @@ def test_a_manifest_names_files_of_its_folder(
         values["shards"][0]["parts"][0]["file"] = name
 
     forged(out, change)
-    with pytest.raises(ShardError, match="must be a plain file name"):
+    with told(ShardError):
         shards.Dataset(tmp_path / "o")
-    with pytest.raises(ShardError, match="must be a plain file name"):
+    with told(ShardError):
         shards.verify(tmp_path / "o")
 
 
@@ -142,7 +143,7 @@ def test_a_shard_is_a_regular_file(
         else:
             path.mkdir()
         for call in (lambda: shards.Dataset(tmp_path / "o"), lambda: shards.verify(tmp_path / "o")):
-            with pytest.raises(ShardError, match="must be a regular file"):
+            with told(ShardError):
                 call()
         path.rmdir() if kind == "folder" else path.unlink()
         path.write_bytes(data)
@@ -164,7 +165,7 @@ def test_a_mark_names_files_of_its_folder(
     values = json.loads(mark.read_text())
     values["parts"][0]["file"] = "x/../../moved.conf"
     mark.write_text(json.dumps(values))
-    with pytest.raises(ShardError, match="must be a plain file name"):
+    with told(ShardError):
         shards.write(corpus, tok, out)
     assert not (tmp_path / "moved.conf").exists()
     damaged: list[dict[str, Any]] = [
@@ -174,17 +175,17 @@ def test_a_mark_names_files_of_its_folder(
     ]  # fmt: skip
     for damage in damaged:
         mark.write_text(json.dumps(damage))
-        with pytest.raises(ShardError, match="is damaged"):
+        with told(ShardError):
             shards.write(corpus, tok, out)
 
 
 @posix
 def test_the_folder_of_tasks_is_bytepairs_own(other: Path, tmp_path: Path) -> None:
     (tmp_path / "counts.parquet.parts").symlink_to(other)
-    with pytest.raises(ShardError, match="is a symbolic link"):
+    with told(ShardError):
         tasks.TaskFolder(tmp_path / "counts.parquet.parts", {}, ()).begin()
     (other / "job.json").unlink()
-    with pytest.raises(ShardError, match="is not a file that bytepair writes"):
+    with told(ShardError):
         tasks.TaskFolder(other, {}, ()).begin()
     assert (other / "thesis.txt").read_text() == "mine"
 

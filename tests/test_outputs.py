@@ -30,6 +30,7 @@ from bytepair.errors import (
 )
 from bytepair.shards import layout, manifest, read, state
 from commands import run
+from messages import told
 
 writer: Any = import_module("bytepair.shards.writer")
 counting: Any = import_module("bytepair.distributed.counting")
@@ -124,7 +125,7 @@ def test_a_finished_shard_that_is_not_whole_is_written_again(
         shutil.copytree(tmp_path / "whole", out)
         damages(out / name)[kind]()
         assert not shards.verify(out), (name, kind)
-        with pytest.warns(UserWarning, match=f"is not as it was written: {name} .* written again"):
+        with told(UserWarning, name):
             again = write(source, trained, out, format=format)
         assert again == result
         assert listing(out) == expected, (name, kind)
@@ -155,7 +156,7 @@ def test_a_shard_of_an_unfinished_run_that_is_not_whole_is_written_again(
         shutil.copytree(tmp_path / "half", out)
         path = out / name if (out / name).exists() else out / layout.partial(name)
         damages(path)[kind]()
-        with pytest.warns(UserWarning, match="is not as it was written"):
+        with told(UserWarning, name):
             one(source, trained, out, format=format)
         assert listing(out) == expected, (name, kind)
         shutil.rmtree(out)
@@ -174,7 +175,7 @@ def test_a_rewriting_that_is_killed_is_continued(
             with monkeypatch.context() as patch:
                 kill_at(patch, calls)
                 try:
-                    with pytest.warns(UserWarning, match="is not as it was written"):
+                    with told(UserWarning):
                         one(source, trained, out, format=format)
                     break
                 except Killed:
@@ -247,10 +248,10 @@ def test_a_damaged_manifest_has_a_way_out(
     path = tmp_path / "out" / manifest.NAME
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(ShardError, match=r"is damaged: .*; remove .*out and start again"):
+    with told(ShardError):
         one(source, trained, tmp_path / "out")
     path.unlink()
-    with pytest.raises(ShardError, match=r"no manifest\.json; remove the folder and start again"):
+    with told(ShardError):
         one(source, trained, tmp_path / "out")
     for change in ({"following": None}, {"following": [99, 0]}, {"number": 4}):
         values = json.loads(data)
@@ -259,7 +260,7 @@ def test_a_damaged_manifest_has_a_way_out(
         path.write_text(
             json.dumps(values | {"crc32": f"{zlib.crc32(manifest._dumped(values)):08x}"})
         )
-        with pytest.raises(ShardError, match=r"is damaged: .*; remove .*out and start again"):
+        with told(ShardError):
             one(source, trained, tmp_path / "out")
     assert result.shards[-1].following is None
 
@@ -325,7 +326,7 @@ def test_an_extension_that_is_killed_is_continued(
             if name == "old" and (out / manifest.NAME).exists():
                 continue  # it was finished, or not begun
             if name == "old" and not _is_part_of(out, files[:3]):
-                with pytest.raises(ShardError, match="different inputs"):
+                with told(ShardError, "inputs["):
                     one(now, trained, out, format=format)
                 continue
             one(now, trained, out, format=format)
@@ -348,7 +349,7 @@ def test_an_extension_that_fails_leaves_the_old_shards_to_the_old_command(
         bad.write_bytes(b"\xff")
         shards.write(old, trained, tmp_path / "out", **OPTIONS)
         before = listing(tmp_path / "out")
-        with pytest.raises(CorpusError, match="not UTF-8"):
+        with told(CorpusError):
             shards.write([*old, bad], trained, tmp_path / "out", **OPTIONS)
         shards.write(old, trained, tmp_path / "out", **OPTIONS)
         assert listing(tmp_path / "out") == before
@@ -398,18 +399,18 @@ def test_inputs_that_do_not_come_after_the_old_ones(
     files = sorted(source.iterdir())
     write(files[1:3], trained, tmp_path / "out")
     before = listing(tmp_path / "out")
-    for now, message in [
-        (files, r"different inputs\[0\] .*00\.jsonl.*new inputs are only added after all old ones"),
-        ([files[1], files[4], files[2]], r"different inputs\[1\] .*now .*40\.jsonl"),
-        ([files[2], files[1], files[3]], r"different inputs\[0\]"),
-        (files[1:2], r"different inputs\[1\] .*now none"),
+    for now in [
+        files,
+        [files[1], files[4], files[2]],
+        [files[2], files[1], files[3]],
+        files[1:2],
     ]:
-        with pytest.raises(ShardError, match=message):
+        with told(ShardError, "inputs["):
             write(now, trained, tmp_path / "out")
     assert listing(tmp_path / "out") == before
     text = files[1].read_text(encoding="utf-8")
     files[1].write_text(text + "{}\n", encoding="utf-8")
-    with pytest.raises(ShardError, match=r"different inputs\[0\]"):
+    with told(ShardError, "inputs[0]"):
         write(files[1:4], trained, tmp_path / "out")
     assert listing(tmp_path / "out") == before
 
@@ -445,7 +446,7 @@ def test_another_file_of_the_same_relative_name_is_another_input(
     monkeypatch.chdir(tmp_path)
     one("in", trained, tmp_path / "out")
     monkeypatch.chdir(tmp_path / "sub")
-    with pytest.raises(ShardError, match="different inputs"):
+    with told(ShardError, "inputs["):
         one("in", trained, tmp_path / "out")
 
 
@@ -480,7 +481,7 @@ def test_a_checkpoint_knows_its_files_by_any_name(
         )
         == expected
     )
-    with pytest.raises(CountsError, match="files differ"):
+    with told(CountsError):
         bytepair.count(
             bytepair.corpus.Paths(absolute[:2]), reading=bytepair.Reading(checkpoint="c.parquet")
         )
@@ -590,9 +591,7 @@ def test_a_finished_task_that_is_not_whole_is_run_again(
         elif (name, kind) == ("mark.json", "cut"):
             distributed.shard(source, trained, out, rank=1, **options)  # a line break is missing
         else:
-            with pytest.warns(
-                UserWarning, match="000002 is not as it was written: .* written again"
-            ):
+            with told(UserWarning):
                 distributed.shard(source, trained, out, rank=1, **options)
         assert listing(out) == listing(tmp_path / "whole")
 
@@ -604,7 +603,7 @@ def test_counts_of_a_task_that_are_not_whole_are_counted_again(tmp_path: Path) -
         out = tmp_path / f"{kind}.parquet"
         assert distributed.count(files, out, rank=0, **options) is None
         damages(tmp_path / f"{kind}.parquet.parts" / "000000" / "counts.parquet")[kind]()
-        with pytest.warns(UserWarning, match="000000 is not as it was written"):
+        with told(UserWarning):
             counts = distributed.count(files, out, rank=1, **options)
         assert counts == bytepair.count(files)
 
@@ -633,6 +632,6 @@ def test_a_task_writes_through_no_link(
         (root / "000000" / "mark.json").unlink()
         (root / "000000" / name).unlink()
         (root / "000000" / name).symlink_to(mine)
-        with pytest.raises(NotAFileError, match=f"{name}' is a link"):
+        with told(NotAFileError):
             call()
         assert mine.read_bytes() == b"mine"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair.errors import ArgumentError, CorpusError, SpecialTokenError
+from messages import told
 from texts import hard_text
 
 TOK = bytepair.train(bytepair.sample.paths()[:2], 400)
@@ -76,7 +77,7 @@ def test_wrong_options_are_named(name: str, value: Any) -> None:
 
 def test_padding_needs_a_token_for_it() -> None:
     assert bytepair.compat.pad(NO_PAD, [[97], [98]], tensors="np").input_ids.shape == (2, 1)
-    with pytest.raises(SpecialTokenError, match="pad"):
+    with told(SpecialTokenError):
         bytepair.compat.pad(NO_PAD, [[97], [98, 98]])
 
 
@@ -91,7 +92,7 @@ def test_ids_of_another_type_are_the_same(text: str, dtype: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["u1", "i1", "f8", "?", "O", "no type", 3])
 def test_a_type_without_room_is_refused(dtype: Any) -> None:
-    with pytest.raises(ArgumentError, match=r"dtype is .*; it must be an integer type of numpy"):
+    with told(ArgumentError):
         TOK.encode_batch_to_numpy(["a"], dtype=dtype)
 
 
@@ -119,12 +120,12 @@ def test_columns_are_texts(texts: list[str]) -> None:
 
 def test_a_column_that_is_none_of_text_is_refused() -> None:
     pa = pytest.importorskip("pyarrow")
-    with pytest.raises(ArgumentError, match="text 1 of the column is null; fill nulls"):
+    with told(ArgumentError):
         bytepair.tokenizer.count_batch(TOK, pa.array(["a", None]))
-    with pytest.raises(ArgumentError, match="expected a column, not a table; pass for example"):
+    with told(ArgumentError):
         TOK.encode_batch(pa.table({"text": ["a"]}))
-    with pytest.raises(ArgumentError, match="the column has type int64, not text"):
+    with told(ArgumentError):
         TOK.encode_batch(pa.array([1]))
     broken = pa.Array.from_buffers(pa.string(), 2, pa.array([b"a", b"\xff"]).buffers())
-    with pytest.raises(CorpusError, match=r"the column.*document 1 is not UTF-8 at byte 0"):
+    with told(CorpusError):
         TOK.encode_batch(broken)

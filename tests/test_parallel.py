@@ -11,6 +11,7 @@ import bytepair
 from bytepair import evaluate
 from bytepair.errors import CorpusError
 from commands import run
+from messages import told
 
 LINES = {
     "en": ["The cat sat.", "It was warm.", ""],
@@ -47,9 +48,9 @@ def test_tokens_are_those_of_each_line(tok: bytepair.Tokenizer) -> None:
 
 
 def test_texts_that_are_not_parallel_are_refused(tok: bytepair.Tokenizer) -> None:
-    with pytest.raises(CorpusError, match="'en' has 3, and 'de' has 2"):
+    with told(CorpusError):
         evaluate.parallel({**LINES, "de": LINES["de"][:2]})
-    with pytest.raises(CorpusError, match="no language 'fr'"):
+    with told(CorpusError):
         evaluate.parity(evaluate.compress({"ours": tok}, LINES), "fr")
     with pytest.raises(CorpusError):
         evaluate.parallel({})

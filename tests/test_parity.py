@@ -31,6 +31,7 @@ from bytepair.errors import ArgumentError, CorpusError, VocabularyError
 from bytepair.evaluate import compression_curve
 from bytepair.training.options import Ties
 from commands import run
+from messages import told
 from training_options import keywords
 
 NAMES = ("a", "b", "c")
@@ -483,19 +484,19 @@ def test_invalid_options_are_refused() -> None:
             bytepair.training.Parity(**options)
     for option in ("development", "ratios"):
         value: Any = {"a": ["one"], "c": ["two"]} if option == "development" else {"a": 1.0}
-        with pytest.raises(ArgumentError, match=f"{option} has the names"):
+        with told(ArgumentError):
             bytepair.train(texts, 270, recipe=bytepair.training.Parity(**{option: value}))
-    with pytest.raises(ArgumentError, match="parity needs groups"):
+    with told(ArgumentError):
         bytepair.train(["one"], 270, recipe=bytepair.training.Parity())
-    with pytest.raises(ArgumentError, match="cannot be combined"):
+    with told(ArgumentError):
         bytepair.train(
             texts,
             270,
             recipe=[bytepair.training.Parity(), bytepair.training.Mixture({"a": 1, "b": 1})],
         )
-    with pytest.raises(CorpusError, match="'b' has no text"):
+    with told(CorpusError):
         bytepair.train({"a": ["one"], "b": [""]}, 270, recipe=bytepair.training.Parity())
-    with pytest.raises(VocabularyError, match="not one pretoken"):
+    with told(VocabularyError):
         bytepair.train(
             texts,
             270,

@@ -16,6 +16,7 @@ import bytepair
 from bytepair.compat import rustbpe, tiktoken
 from bytepair.errors import PatternError
 from formats import small
+from messages import told
 
 ENCODINGS = {
     "r50k_base": "gpt2", "p50k_base": "gpt2", "p50k_edit": "gpt2", "cl100k_base": "gpt4",
@@ -70,8 +71,8 @@ TAKERS: dict[str, Callable[[str, Path], str]] = {
 
 @pytest.mark.parametrize("taker", TAKERS)
 def test_a_mistyped_name_is_an_error_everywhere(taker: str, tmp_path: Path) -> None:
-    for wrong, message in [("gpt-4", 'did you mean "gpt4"'), ("", "the names are nanochat, gpt2")]:
-        with pytest.raises(PatternError, match=message):
+    for wrong in ["gpt-4", ""]:
+        with told(PatternError):
             TAKERS[taker](wrong, tmp_path)
     assert TAKERS[taker]("cl100k_base", tmp_path) == bytepair.PATTERNS["gpt4"]
 

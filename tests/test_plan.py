@@ -11,6 +11,7 @@ import pytest
 
 import bytepair
 from bytepair.plan import plan_data
+from messages import told
 
 
 @pytest.mark.parametrize(
@@ -70,22 +71,19 @@ def test_too_small_a_data_set_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "options",
     [
-        ({}, "pass the number of parameters"),
-        ({"params": 0}, "params is 0"),
-        ({"params": 1e9, "ratio": -1}, "ratio is -1"),
-        (
-            {"params": 1e9, "preset": "nanochat"},
-            "unknown preset 'nanochat'; pass one of nanochat-2025",
-        ),
-        ({"depth": 0}, "depth is 0"),
-        ({"params": float("nan")}, "params is nan"),
-        ({"params": 1e9, "chars_per_token": float("inf")}, "chars_per_token is inf"),
+        {},
+        {"params": 0},
+        {"params": 1e9, "ratio": -1},
+        {"params": 1e9, "preset": "nanochat"},
+        {"depth": 0},
+        {"params": float("nan")},
+        {"params": 1e9, "chars_per_token": float("inf")},
     ],
 )
-def test_invalid_options(options: dict[str, float], message: str) -> None:
-    with pytest.raises(bytepair.errors.PlanError, match=message):
+def test_invalid_options(options: dict[str, float]) -> None:
+    with told(bytepair.errors.PlanError):
         plan_data(**options)  # type: ignore[arg-type]
 
 
@@ -93,7 +91,7 @@ def test_measuring_counts_characters(trained: bytepair.Tokenizer) -> None:
     chars_per_token, chars_per_second = bytepair.plan.measure(trained, ["héllo"] * 10)
     assert chars_per_token == 5 / len(trained.encode("héllo"))
     assert chars_per_second > 0
-    with pytest.raises(bytepair.errors.PlanError, match="no text"):
+    with told(bytepair.errors.PlanError):
         bytepair.plan.measure(trained, [])
 
 

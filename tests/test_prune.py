@@ -24,6 +24,7 @@ from bytepair.formats import huggingface, pieces
 from bytepair.tokenizer import pruning
 from bytepair.tokenizer.pruning import Pruned
 from commands import run
+from messages import told
 from pieces import META, gemma_document
 
 BYTES = {bytes([byte]): byte for byte in range(256)}
@@ -224,7 +225,7 @@ def test_a_size_is_that_of_the_first_ids(trained: bytepair.Tokenizer) -> None:
 def test_byte_fallback_by_uses(tmp_path: Path) -> None:
     tok = bytepair.load(write_json(tmp_path / "gemma.json", gemma_document()))
     texts = ["the theatre there\n\n", "le café  <h1>\t", "龍"]
-    with pytest.raises(CountsError, match="pass how often each id occurs"):
+    with told(CountsError):
         bytepair.prune(tok, bytepair.count(texts))
     used = Counter(id for text in texts for id in tok.encode(text, special="all"))
     pruned = bytepair.prune(tok, used)
@@ -304,16 +305,14 @@ def test_any_ids_may_be_kept(keep: set[int], text: str) -> None:
 
 
 def test_invalid_selections_are_errors(trained: bytepair.Tokenizer) -> None:
-    with pytest.raises(
-        VocabularyError, match="9 special tokens and 256 bytes, which are always kept"
-    ):
+    with told(VocabularyError):
         bytepair.prune(trained, 264)
     assert bytepair.prune(trained, 265).tokenizer.vocab_size == 265
     with pytest.raises(UnknownIdError):
         bytepair.prune(trained, [3000])
     with pytest.raises(UnknownIdError):
         bytepair.prune(trained, drop=[3000])
-    with pytest.raises(CountsError, match="the counts have the pattern"):
+    with told(CountsError):
         bytepair.prune(trained, bytepair.count(["a"], pattern="gpt2"))
     both: list[dict[str, Any]] = [{}, {"keep": [1], "drop": [2]}, {"keep": [1], "vocab_size": 300}]
     for options in both:

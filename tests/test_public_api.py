@@ -37,6 +37,7 @@ from bytepair.shards.job import ShardKeywords
 from bytepair.training.options import TrainSettings
 from commands import run
 from conftest import refused
+from messages import told
 from training_options import keywords
 
 TEXT = (
@@ -203,7 +204,7 @@ def test_special_tokens_are_nanochats_or_a_list_or_none() -> None:
     assert list(small().special_tokens) == list(bytepair.training.NANOCHAT_SPECIAL_TOKENS)
     assert small(special_tokens=()).special_tokens == {}
     assert list(small(special_tokens=["<|a|>", "<|b|>"]).special_tokens) == ["<|a|>", "<|b|>"]
-    with pytest.raises(TypeError, match='pass "nanochat" or a list of names'):
+    with told(TypeError):
         small(special_tokens="<|a|>")
 
 
@@ -307,9 +308,9 @@ def test_the_length_is_the_number_of_ids() -> None:
 def test_a_token_has_its_id_by_bytes_and_by_text() -> None:
     tok = small()
     assert tok.token_id("he") == tok.token_id(b"he") == tok.mergeable_ranks()[b"he"]
-    with pytest.raises(KeyError, match="is a special token, id 271"):
+    with told(KeyError):
         tok.token_id("<|bos|>")
-    with pytest.raises(KeyError, match="is not a token; encode gives"):
+    with told(KeyError):
         tok.token_id("no such token")
 
 
@@ -335,18 +336,18 @@ def test_expensive_properties_are_methods() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    "call",
     [
-        (lambda tok: tok.encode(b"bytes"), "a text must be a str, not bytes; pass data.decode()"),
-        (lambda tok: tok.count(b"bytes"), "a text must be a str, not bytes"),
-        (lambda tok: tok.encode(["a"]), "a text must be a str, not list; for many .* encode_batch"),
-        (lambda tok: tok.encode(None), "a text must be a str, not NoneType; pass a str"),
-        (lambda _: bytepair.Tokenizer(), r"made by bytepair.train\(texts\), bytepair.load\(path\)"),
-        (lambda tok: type(tok)("gpt2"), "made by bytepair.train"),
+        lambda tok: tok.encode(b"bytes"),
+        lambda tok: tok.count(b"bytes"),
+        lambda tok: tok.encode(["a"]),
+        lambda tok: tok.encode(None),
+        lambda _: bytepair.Tokenizer(),
+        lambda tok: type(tok)("gpt2"),
     ],
 )  # fmt: skip
-def test_a_wrong_type_says_what_to_do(call: Callable[[Any], Any], message: str) -> None:
-    with pytest.raises(TypeError, match=message):
+def test_a_wrong_type_says_what_to_do(call: Callable[[Any], Any]) -> None:
+    with told(TypeError):
         call(small())
 
 
@@ -428,10 +429,10 @@ def test_a_mixture_is_trained_as_its_proportions_say(tmp_path: Path) -> None:
 def test_invalid_weights() -> None:
     counts = bytepair.count(["one"])
     for weight in (0, -1, -0.5, float("nan"), float("inf")):
-        with pytest.raises(CountsError, match="is not a number above 0"):
+        with told(CountsError):
             counts.times(weight)
     for weight in (1e-300, 1e300, 1 << 70):
-        with pytest.raises(CountOverflowError, match="64 bits"):
+        with told(CountOverflowError):
             counts.times(weight)
     assert counts.times(0.1).denominator == 10
     with pytest.raises(TypeError):

@@ -20,6 +20,7 @@ from bytepair.formats import huggingface
 from bytepair.formats.parts import LoadOptions
 from commands import package
 from formats import json_of
+from messages import told
 from texts import hard_text
 
 CHAT = bytepair.train(bytepair.sample.paths(), 600)
@@ -227,21 +228,21 @@ def test_a_conversation_of_segments_is_one_that_is_rendered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("segment", "error", "message"),
+    ("segment", "error"),
     [
-        (("<|user|>", "control"), SpecialTokenError, "segment 1 is control .* '<|user|>' is not;"),
-        (("<|bos|>Hi", "control"), SpecialTokenError, "'<|bos|>Hi' is not;.*has <|bos|>"),
-        (("", "control"), SpecialTokenError, "'' is not;"),
-        (("Hi", "trusted"), ValueError, "origin of segment 1 is 'trusted'"),
-        (("untrusted", "Hi"), ValueError, "origin of segment 1 is 'Hi'"),
-        ((257, "untrusted"), TypeError, "the text of segment 1 must be str, not int"),
-        ((None, "untrusted"), TypeError, "the text of segment 1 must be str, not NoneType"),
-        ((257, "control"), TypeError, "the text of segment 1 must be str, not int"),
-        ("Hi", TypeError, "segment 1 is 'Hi'"),
-        (("Hi",), TypeError, "segment 1 is"),
-        (257, TypeError, "segment 1 is 257"),
+        (("<|user|>", "control"), SpecialTokenError),
+        (("<|bos|>Hi", "control"), SpecialTokenError),
+        (("", "control"), SpecialTokenError),
+        (("Hi", "trusted"), ValueError),
+        (("untrusted", "Hi"), ValueError),
+        ((257, "untrusted"), TypeError),
+        ((None, "untrusted"), TypeError),
+        ((257, "control"), TypeError),
+        ("Hi", TypeError),
+        (("Hi",), TypeError),
+        (257, TypeError),
     ],
 )
-def test_what_is_no_segment_is_an_error(segment: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message.replace("|", r"\|")):
+def test_what_is_no_segment_is_an_error(segment: Any, error: type[Exception]) -> None:
+    with told(error):
         encode_segments(CHAT, [("Hi", "untrusted"), segment])

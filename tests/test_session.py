@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair.errors import SpecialTokenError
 from bytepair.tokenizer.results import Change
+from messages import told
 
 #: Published patterns; one each for the automaton, in steps and for the regex engine; and NFC.
 PATTERNS: list[str | tuple[str, ...]] = [
@@ -113,7 +114,7 @@ def test_a_forbidden_special_token_leaves_the_session_as_it_was() -> None:
     session = bytepair.tokenizer.Session(TOKENIZERS[0], special="error")
     session.append("a <|")
     before = session.ids
-    with pytest.raises(SpecialTokenError, match="at byte 2"):
+    with told(SpecialTokenError):
         session.append("a|>")
     assert session.ids == before
     assert session.append("c") == Change(0, TOKENIZERS[0].encode("c"))
@@ -133,7 +134,7 @@ def test_only_the_last_words_are_encoded_again() -> None:
 
 def test_wrong_arguments() -> None:
     session = bytepair.tokenizer.Session(TOKENIZERS[0])
-    with pytest.raises(TypeError, match="a text must be a str"):
+    with told(TypeError):
         session.append(b"bytes")  # type: ignore[arg-type]
     assert session.append("") == Change(0, [])
     assert session.ids == []

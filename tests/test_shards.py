@@ -9,7 +9,6 @@ import itertools
 import json
 import os
 import pstats
-import re
 import signal
 import struct
 import subprocess
@@ -34,6 +33,7 @@ from bytepair import shards
 from bytepair.errors import ArgumentError, CorpusError, ShardError, SpecialTokenError
 from bytepair.shards import job, manifest
 from bytepair.shards.manifest import ShardFormat
+from messages import told
 
 #: The module: `bytepair.shards.write` is the function in it.
 write: Any = import_module("bytepair.shards.writer")
@@ -171,8 +171,7 @@ def test_other_readers_read_our_shards(
 def test_ids_that_need_32_bits(
     format: ShardFormat, corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer
 ) -> None:
-    refused = "its C programs and modded-nanogpt refuse it"
-    with pytest.warns(UserWarning, match=refused) if format == "llmc" else nullcontext():
+    with told(UserWarning) if format == "llmc" else nullcontext():
         result = shards.write(
             corpus,
             wide,
@@ -314,7 +313,7 @@ def test_nothing_is_done_twice(
 def test_two_runs_cannot_share_a_folder(
     corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
-    with manifest.locked(tmp_path), pytest.raises(ShardError, match="another run is working on"):
+    with manifest.locked(tmp_path), told(ShardError):
         shards.write(corpus, trained, tmp_path)
     shards.write(corpus, trained, tmp_path)
 
@@ -323,15 +322,15 @@ def test_another_job_is_refused(
     corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer, wide: bytepair.Tokenizer
 ) -> None:
     shards.write(corpus, trained, tmp_path / "out")
-    with pytest.raises(ShardError, match="different tokens_per_shard"):
+    with told(ShardError):
         shards.write(corpus, trained, tmp_path / "out", tokens_per_shard=5)
-    with pytest.raises(ShardError, match="another"):
+    with told(ShardError):
         shards.write(corpus, wide, tmp_path / "out")
-    with pytest.raises(ShardError, match="different inputs"):
+    with told(ShardError):
         shards.write(corpus / "a.parquet", trained, tmp_path / "out")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").touch()
-    with pytest.raises(ShardError, match="is not empty"):
+    with told(ShardError):
         shards.write(corpus, trained, tmp_path / "full")
 
 
@@ -352,7 +351,7 @@ def test_a_full_disk(
         patch.setattr(write.ShardWriter, "add", limited)
         with pytest.raises(OSError, match="No space left"):
             shards.write(corpus, trained, tmp_path / "out", tokens_per_shard=SMALL)
-    with pytest.raises(ShardError, match="the run is not finished"):
+    with told(ShardError):
         shards.Manifest.load(tmp_path / "out")
     shards.write(corpus, trained, tmp_path / "out", tokens_per_shard=SMALL)
     assert listing(tmp_path / "out") == listing(tmp_path / "whole")
@@ -366,7 +365,7 @@ def test_a_finished_shard_that_is_gone(
         with pytest.raises(Killed):
             shards.write(corpus, trained, tmp_path, tokens_per_shard=SMALL)
     (tmp_path / "shard_000001.bin").unlink()
-    with pytest.warns(UserWarning, match=r"shard_000001\.bin is gone"):
+    with told(UserWarning):
         shards.write(corpus, trained, tmp_path, tokens_per_shard=SMALL)
     assert shards.verify(tmp_path)
 
@@ -378,7 +377,7 @@ def test_a_damaged_shard_is_written_again_with_all_behind_it(
     whole = listing(tmp_path)
     (tmp_path / "shard_000001.bin").write_bytes(b"cut off")
     kept = (tmp_path / "shard_000000.bin").stat().st_mtime_ns
-    with pytest.warns(UserWarning, match=r"shard_000001\.bin"):
+    with told(UserWarning):
         shards.write(corpus, trained, tmp_path, tokens_per_shard=SMALL)
     assert listing(tmp_path) == whole
     assert (tmp_path / "shard_000000.bin").stat().st_mtime_ns == kept
@@ -406,7 +405,7 @@ def damaged(tmp_path: Path, texts: list[str]) -> Path:
 def test_an_error_names_the_place(
     damaged: Path, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
-    with pytest.raises(CorpusError, match=r"a\.parquet, row 20: "):
+    with told(CorpusError):
         shards.write(damaged, trained, tmp_path / "out")
 
 
@@ -448,20 +447,20 @@ def test_a_run_that_ended_with_an_error_goes_on_leaving_out(
     damaged: Path, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
     options: dict[str, Any] = {"tokens_per_shard": 2000}
-    with pytest.raises(CorpusError, match="row 20"):
+    with told(CorpusError):
         shards.write(damaged, trained, tmp_path / "out", **options)
     assert (tmp_path / "out" / manifest.PROGRESS / "000000.json").exists()
     shards.write(damaged, trained, tmp_path / "out", errors="skip", **options)
     shards.write(damaged, trained, tmp_path / "whole", errors="skip", **options)
     assert listing(tmp_path / "out") == listing(tmp_path / "whole")
-    with pytest.raises(ShardError, match="different errors"):
+    with told(ShardError):
         shards.write(damaged, trained, tmp_path / "out", **options)
 
 
 def test_a_run_that_finished_nothing_leaves_the_folder_to_others(
     corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
-    with pytest.raises(CorpusError, match="no column 'body'"):
+    with told(CorpusError):
         shards.write(corpus, trained, tmp_path / "out", column="body")
     shards.write(corpus, trained, tmp_path / "out")
     (tmp_path / "out" / ".gitattributes").write_text("*.bin -text")
@@ -480,14 +479,11 @@ def test_a_run_that_leaves_out_all_is_an_error(
 ) -> None:
     data = {"a.txt.gz": gzip.compress(b"text " * 1000)[:40], "a.jsonl.gz": gzip.compress(b"[]")[:9]}
     (tmp_path / name).write_bytes(data.get(name, b"\xff"))
-    message = (
-        rf"nothing could be read.* {re.escape(name)}|nothing could be read.*/{re.escape(name)}"
-    )
     out = tmp_path / "out"
     write: Any = shards.write
     if processes > 1:
         write = partial(bytepair.distributed.shard, rank=0, world_size=1)
-    with pytest.raises(CorpusError, match=message):
+    with told(CorpusError):
         write(tmp_path / name, trained, out, errors="skip")
     assert not (out / manifest.NAME).exists()
     if processes == 1:
@@ -500,12 +496,12 @@ def test_a_folder_that_is_refused_stays_as_it_is(
     corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
     (tmp_path / "mine").touch()
-    with pytest.raises(ShardError, match="is not empty"):
+    with told(ShardError):
         shards.write(corpus, trained, tmp_path)
-    with pytest.raises(ShardError, match="is not empty"):
+    with told(ShardError):
         bytepair.distributed.shard(corpus, trained, tmp_path, rank=0, world_size=2)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
-    with pytest.raises(NotADirectoryError, match="mine' is a file; pass a folder"):
+    with told(NotADirectoryError):
         shards.write(corpus, trained, tmp_path / "mine" / "out")
 
 
@@ -522,7 +518,7 @@ def test_options_are_the_same_wherever_they_stand() -> None:
 def test_invalid_options(
     corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer, option: str, value: Any
 ) -> None:
-    with pytest.raises((ArgumentError, ShardError), match=re.escape(str(value))) as caught:
+    with told((ArgumentError, ShardError)) as caught:
         shards.write(corpus, trained, tmp_path / "out", **{option: value})
     assert caught.value.option == option
     assert not (tmp_path / "out").exists()
@@ -531,9 +527,9 @@ def test_invalid_options(
 def test_a_vocabulary_that_does_not_fit(
     corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer
 ) -> None:
-    with pytest.raises(ShardError, match="70,000"):
+    with told(ShardError):
         shards.write(corpus, wide, tmp_path / "out", format="nanogpt")
-    with pytest.raises(SpecialTokenError, match=r"<\|x\|>"):
+    with told(SpecialTokenError):
         shards.write(corpus, wide, tmp_path / "out", bos="<|x|>")
     assert not (tmp_path / "out").exists()
 
@@ -541,7 +537,7 @@ def test_a_vocabulary_that_does_not_fit(
 def test_all_in_the_validation_shard_is_said(
     corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
-    with pytest.warns(UserWarning, match="pass a smaller tokens_per_shard"):
+    with told(UserWarning):
         shards.write(corpus, trained, tmp_path / "out", format="nanogpt")
 
 
@@ -568,10 +564,10 @@ def test_many_small_files(tmp_path: Path, texts: list[str], trained: bytepair.To
     ],
 )
 def test_a_damaged_manifest(tmp_path: Path, damage: str) -> None:
-    with pytest.raises(ShardError, match="no shards are here"):
+    with told(ShardError):
         shards.Manifest.load(tmp_path)
     (tmp_path / "manifest.json").write_text(damage)
-    with pytest.raises(ShardError, match=r"is damaged|has version"):
+    with told(ShardError):
         shards.Manifest.load(tmp_path)
 
 
@@ -597,18 +593,18 @@ def test_forged_manifests_and_indexes(tmp_path: Path) -> None:
         good | {"job": {name: good["job"][name] for name in ("dtype", "tokenizer")}},
     ):
         path.write_text(signed(values))
-        with pytest.raises(ShardError, match="is damaged"):
+        with told(ShardError):
             shards.Manifest.load(tmp_path)
     path.write_text("[" * 100_000)
-    with pytest.raises(ShardError, match="is damaged"):
+    with told(ShardError):
         shards.Manifest.load(tmp_path)
     path.write_text(signed(good | {"shards": [good["shards"][0] | {"parts": []}]}))
-    with pytest.raises(ShardError, match="a file is missing"):
+    with told(ShardError):
         shards.Dataset(tmp_path, split=None)[0]
     path.write_text(json.dumps(good))
     borders = tmp_path / good["shards"][0]["parts"][-1]["file"]
     borders.write_bytes(borders.read_bytes()[:-8] + b"\xff" * 8)
-    with pytest.raises(ShardError, match="its documents exceed its tokens"):
+    with told(ShardError):
         shards.Dataset(tmp_path, split=None)[0]
 
 

@@ -19,6 +19,7 @@ from bytepair import distributed, shards
 from bytepair.cli import command
 from bytepair.errors import CorpusError, ShardError
 from bytepair.shards import manifest
+from messages import told
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +143,7 @@ def test_nanogpts_own_loader_reads_them(
 
 def test_one_file_has_no_part_for_validation(tmp_path: Path, tok: bytepair.Tokenizer) -> None:
     (tmp_path / "a.txt").write_text("some text")
-    with pytest.raises(CorpusError, match="is the only file"):
+    with told(CorpusError):
         shards.write(tmp_path / "a.txt", tok, tmp_path / "out", split="both")
     with pytest.raises(CorpusError):
         shards.write([{"text": "some text"}], tok, tmp_path / "out", split="both")

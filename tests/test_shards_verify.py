@@ -14,6 +14,7 @@ import bytepair
 from bytepair import shards
 from bytepair.errors import ShardError
 from bytepair.shards import state
+from messages import told
 
 
 @pytest.fixture(params=sorted(shards.LAYOUTS))
@@ -64,7 +65,7 @@ def test_one_wrong_bit_anywhere_in_the_manifest(folder: Path) -> None:
         damaged = bytearray(whole)
         damaged[place] ^= 1 << place % 8
         path.write_bytes(damaged)
-        with pytest.raises(ShardError, match=r"is damaged|has version"):
+        with told(ShardError, str(path)):
             shards.Manifest.load(folder)
 
 

@@ -19,6 +19,7 @@ import pytest
 
 import bytepair
 from bytepair.errors import SplitError
+from messages import told
 
 RANKS = {bytes([byte]): byte for byte in range(256)}
 #: The time of one search grows with the length of the text times that of the repetition.
@@ -39,14 +40,14 @@ def test_a_slow_pattern_is_an_error(slow: bytepair.Tokenizer, call: str) -> None
         "encode_offsets": slow.encode_offsets,
         "pretokenize": lambda text: bytepair.pretokenize(text, slow),
     }
-    with pytest.raises(SplitError, match="takes too long for this text"):
+    with told(SplitError):
         calls[call]("a" * 1000)
 
 
 def test_a_slow_pattern_fails_in_batches_and_counts(slow: bytepair.Tokenizer) -> None:
-    with pytest.raises(SplitError, match="takes too long for this text"):
+    with told(SplitError):
         slow.encode_batch(["a" * 1000])
-    with pytest.raises(SplitError, match="takes too long for this text"):
+    with told(SplitError):
         bytepair.count(["a" * 1000], pattern=SLOW)
 
 

@@ -23,6 +23,7 @@ import bytepair
 from bytepair.cli import COMMANDS
 from bytepair.corpus import names as files_module
 from bytepair.errors import CorpusError
+from messages import told
 
 TEXTS = ["hello hello help", "the theme of the hour", "others helped; é 二"]
 
@@ -107,13 +108,13 @@ def test_texts_that_look_like_paths_are_an_error_with_both_readings(
 
 @pytest.mark.parametrize("name", READERS)
 def test_types_say_what_strings_are(name: str) -> None:
-    with pytest.raises(CorpusError, match=r"there is no file or folder '/data/typo\.txt'"):
+    with told(CorpusError):
         READERS[name](bytepair.corpus.Paths(["/data/typo.txt"]))
     if name in ("count", "documents"):
         assert READERS[name](bytepair.corpus.Texts(["/data/typo.txt"]))
     with pytest.raises(TypeError, match="'source'"):
         READERS[name]()
-    with pytest.raises(CorpusError, match="texts is a str; pass a list of texts"):
+    with told(CorpusError):
         READERS[name](bytepair.corpus.Texts("a text"))
 
 
@@ -127,14 +128,14 @@ def test_names_of_files_mean_the_same_to_what_reads_files(
         out.mkdir()
         assert read(names, out)
     for wrong in ("/data/typo.txt", [Path("/data/typo.txt")]):
-        with pytest.raises(CorpusError, match=r"there is no file or folder '/data/typo\.txt'"):
+        with told(CorpusError):
             read(wrong, tmp_path / "wrong")
-    with pytest.raises(CorpusError, match="looks like a path; to read files, pass a pathlib"):
+    with told(CorpusError):
         read([str(file)], tmp_path / "wrong")
-    with pytest.raises(CorpusError, match="no file matches"):
+    with told(CorpusError):
         read(f"{folder}/*.md", tmp_path / "wrong")
     if name != "shards.write":
-        with pytest.raises(CorpusError, match="the source must be files"):
+        with told(CorpusError):
             read(pa.array(TEXTS), tmp_path / "wrong")
 
 
@@ -145,7 +146,7 @@ def test_files_of_conversations_are_named_as_others_are(tmp_path: Path) -> None:
     (expected, _) = tok.render_conversation(talk)
     for source in (file, str(file), file.as_uri(), f"{tmp_path}/*.jsonl", tmp_path):
         assert tok.render_batch(source).input_ids.tolist() == expected
-    with pytest.raises(CorpusError, match=r"there is no file or folder '/data/typo\.jsonl'"):
+    with told(CorpusError):
         tok.render_batch("/data/typo.jsonl")
 
 
@@ -154,7 +155,7 @@ def test_bytes_that_are_not_utf8_are_replaced_wherever_files_are(tmp_path: Path)
     expected = bytepair.count(["one \ufffd two"])
     for source in (tmp_path / "a.txt", (tmp_path / "a.txt").as_uri()):
         assert bytepair.count(source, reading=bytepair.Reading(errors="replace")) == expected
-        with pytest.raises(CorpusError, match=r"a\.txt is not UTF-8 at byte 4"):
+        with told(CorpusError):
             bytepair.count(source)
 
 
@@ -264,7 +265,7 @@ def test_a_cloud_that_does_not_answer_is_an_error(
     with socket.socket() as closed:  # it is bound, so nobody else listens there
         closed.bind(("127.0.0.1", 0))
         options = f"endpoint_override=127.0.0.1:{closed.getsockname()[1]}&scheme=http"
-        with pytest.raises(CorpusError, match=rf"^gs://.*{path[0]}.*check the network"):
+        with told(CorpusError, f"gs://anonymous@bucket/{path}", "check the network"):
             bytepair.count(f"gs://anonymous@bucket/{path}?{options}")
 
 

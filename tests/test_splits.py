@@ -18,6 +18,7 @@ from bytepair.corpus import files as corpus_files
 from bytepair.errors import ArgumentError, CorpusError, ShardError
 from commands import run
 from loaders import text_batches
+from messages import told
 
 TEXTS = [f"the text number {number} of this corpus, {number * number}" for number in range(400)]
 
@@ -74,7 +75,7 @@ def test_the_validation_shard_is_not_trained_on(
     assert decoded(tmp_path / "out", tok) == TEXTS[:300]
     shards.write(nanochat, tok, tmp_path / "val", split="val", bos=False)
     assert decoded(tmp_path / "val", tok) == TEXTS[300:]
-    with pytest.raises(CorpusError, match=r"no file of the source belongs to the split 'train'"):
+    with told(CorpusError):
         bytepair.count(nanochat / "shard_00003.parquet")
 
 
@@ -111,7 +112,7 @@ def test_a_split_that_no_data_set_says_is_an_error(source: str, tmp_path: Path) 
     (tmp_path / "a.txt").write_text("one two")
     data: Any = {"files": tmp_path, "texts": ["one two"], "arrow": pa.array(["one two"])}[source]
     for split in ("train", "val"):
-        with pytest.raises(CorpusError, match=rf"does not say which .* '{split}'") as refused:
+        with told(CorpusError) as refused:
             bytepair.count(data, reading=bytepair.Reading(split=split))
         assert refused.value.option == "split"
     assert bytepair.count(data, reading=bytepair.Reading(split="all")) == bytepair.count(
@@ -129,7 +130,7 @@ def test_a_data_set_without_validation_has_no_such_split(
     tmp_path: Path, tok: bytepair.Tokenizer
 ) -> None:
     shards.write(bytepair.sample.paths()[:2], tok, tmp_path)
-    with pytest.raises(ShardError, match="has no shards of the split 'val', only of 'train'"):
+    with told(ShardError):
         shards.Dataset(tmp_path, split="val")
 
 

@@ -20,6 +20,8 @@ from bytepair.formats.gguf import llamacpp
 from bytepair.training import Superwords
 from bytepair.training.options import Ties
 from commands import run
+from conftest import refused
+from messages import told
 
 ALL_TIES: tuple[Ties, ...] = get_args(Ties)
 PATHS = bytepair.sample.paths()
@@ -208,9 +210,9 @@ def test_a_source_is_read_twice() -> None:
     rules = Superwords(start=270)
     tok = bytepair.train(bytepair.corpus.Texts(Again()), vocab_size=275, recipe=rules)
     assert tok == bytepair.train(list(Again()), 275, recipe=rules)
-    with pytest.raises(CorpusError, match="an iterator can be read only once; pass a list"):
+    with told(CorpusError):
         bytepair.train(iter(Again()), 275, recipe=rules)
-    with pytest.raises(CorpusError, match="an iterator can be read only once; pass a list"):
+    with told(CorpusError):
         bytepair.train(
             {"a": iter(Again())}, 275, recipe=[bytepair.training.Mixture({"a": 1}), rules]
         )
@@ -294,27 +296,27 @@ def test_the_command_line_has_the_same_words(tmp_path: Path) -> None:
 
 def test_errors_name_the_rule(counts: tuple[bytepair.Counts, bytepair.Counts]) -> None:
     words, lines = counts
-    wrongs: list[tuple[dict[str, Any], str]] = [
-        ({"start": 0}, "start is 0; pass a fraction"), ({"start": 1.5}, "start is 1.5"),
-        ({"max_words": 0}, "max_words is 0"), ({"never": [""]}, "an empty string"),
+    wrongs: list[dict[str, Any]] = [
+        {"start": 0}, {"start": 1.5},
+        {"max_words": 0}, {"never": [""]},
     ]  # fmt: skip
-    for wrong, reason in wrongs:
-        with pytest.raises(ArgumentError, match=reason):
+    for wrong in wrongs:
+        with told(ArgumentError):
             Superwords(**wrong)
-    with pytest.raises(TypeError, match="never"):
+    with refused("never", ": "):
         Superwords(never=": ")
     for start in (100, 0.01, 3001):
-        with pytest.raises(VocabularyError, match="superwords start at"):
+        with told(VocabularyError):
             bytepair.train(words, 3000, recipe=Superwords(start=start, counts=lines))
     for source, rules in [(words, Superwords()), (["a b"], Superwords(counts=lines))]:
-        with pytest.raises(CountsError, match="counts with two patterns"):
+        with told(CountsError):
             bytepair.train(source, 3000, recipe=rules)
-    with pytest.raises(CountsError, match="have the pattern"):
+    with told(CountsError):
         bytepair.train(words, 3000, recipe=Superwords(counts=words))
     tok = bytepair.train(words, 1000, recipe=Superwords(counts=lines))
-    with pytest.raises(CountsError, match="pass superword_counts"):
+    with told(CountsError):
         bytepair.training.verify_merges(tok, words)
-    with pytest.raises(CountsError, match="the tokenizer has no superwords"):
+    with told(CountsError):
         bytepair.training.verify_merges(bytepair.train(words, 300), words, superword_counts=lines)
-    with pytest.raises(CountsError, match="damaged"):
+    with told(CountsError):
         bytepair.training.resume(tok.replace(notes={"superwords": "{}"}), lines, 1100)

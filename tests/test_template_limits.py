@@ -8,6 +8,7 @@ import bytepair
 from bytepair import errors
 from bytepair.chat import JinjaTemplate, RenderProcess
 from bytepair.chat.sandbox import compiled, render
+from messages import told
 
 GROW = "{% set ns = namespace(x=START) %}{% for i in range(60) %}{% set ns.x = STEP %}{% endfor %}"
 
@@ -165,7 +166,7 @@ def test_limits_are_positive(option: str) -> None:
 
 @pytest.mark.parametrize("name", TOO_DEEP)
 def test_a_template_that_is_too_deep_or_long_is_refused(name: str) -> None:
-    with pytest.raises(errors.ConversationError, match=r"nested too deeply|characters; the limit"):
+    with told(errors.ConversationError):
         render(TOO_DEEP[name], "stranger", {})
 
 

@@ -33,6 +33,7 @@ from bytepair.errors import (
 from bytepair.shards import TextBatches
 from bytepair.shards.order import WaitingDocuments
 from loaders import conversation_batches, text_batches
+from messages import told
 from nanochat_source import FIRST, LAST_OF_2025, TODAY
 
 B, T = 3, 24
@@ -140,7 +141,7 @@ def test_ranks_read_row_groups_of_their_own(base: Path, trained: bytepair.Tokeni
         for inputs, _ in itertools.islice(batches, 30):
             assert inputs.tolist() == [row[:-1] for row in itertools.islice(rows, B)]
     options: Any = {"rank": 2, "world_size": 3, "split": "val", "buffer": 2}
-    with pytest.raises(ShardError, match="no document for rank 2 of 3"):
+    with told(ShardError):
         next(text_batches(base / "base_data", trained, B, T, **options))
 
 
@@ -183,7 +184,7 @@ def test_a_state_of_2025_has_no_epoch(base: Path, trained: bytepair.Tokenizer) -
     next(batches)
     assert place_of(batches) == (2, 2, 1)
     for wrong in ({"epoch": 1}, {"pq_idx": -1, "rg_idx": 0}):
-        with pytest.raises(ShardError, match="the state"):
+        with told(ShardError):
             text_batches(base / "base_data", trained, B, T, state=wrong)
 
 
@@ -198,16 +199,16 @@ def test_a_state_of_other_files_is_refused(
     assert state["pq_idx"] == 0
     text_batches(files[:2], trained, 1, 4, split="all", state=state)  # more files may come later
     for others in (files[1:], files[::-1]):
-        with pytest.raises(ShardError, match="belongs to other files than these"):
+        with told(ShardError):
             text_batches(others, trained, 1, 4, split="all", state=state)
-    with pytest.raises(ShardError, match="belongs to other files than these 2"):
+    with told(ShardError):
         text_batches(files[:2], trained, 1, 4, split="all", state={"pq_idx": 2, "rg_idx": 0})
 
 
 def test_batches_are_built_in_the_process_that_uses_them(
     base: Path, trained: bytepair.Tokenizer
 ) -> None:
-    with pytest.raises(TypeError, match=r"TextBatches cannot be pickled: .* build it in"):
+    with told(TypeError):
         pickle.dumps(text_batches(base / "base_data", trained, 1, 4))
 
 
@@ -218,14 +219,14 @@ def test_invalid_options(base: Path, trained: bytepair.Tokenizer, tmp_path: Path
         with pytest.raises((ArgumentError, ShardError)) as caught:
             text_batches(data, trained, B, T, **{option: value})
         assert caught.value.option == option
-    with pytest.raises(CorpusError, match="only file"):
+    with told(CorpusError):
         text_batches(data / "a.parquet", trained, B, T)
     (tmp_path / "a.txt").write_text("text")
-    with pytest.raises(ShardError, match="is not parquet"):
+    with told(ShardError):
         text_batches(tmp_path / "a.txt", trained, B, T, split=None)
-    with pytest.raises(SpecialTokenError, match="special token <x>"):
+    with told(SpecialTokenError):
         text_batches(data, trained, B, T, bos="<x>")
-    with pytest.raises(CorpusError, match="has no column 'body'"):
+    with told(CorpusError):
         next(text_batches(data, trained, B, T, column="body"))
 
 
@@ -331,14 +332,12 @@ def test_conversations_go_on_from_a_state(
 @pytest.mark.filterwarnings("ignore:.* are cut off:bytepair.errors.SkippedWarning")
 def test_invalid_options_of_conversations(trained: bytepair.Tokenizer) -> None:
     for options in ({"rank": 1}, {"buffer": 0}, {"max_tokens": 66}):
-        with pytest.raises(
-            (ArgumentError, ShardError), match=r"rank is 1|buffer is 0|at most length"
-        ):
+        with told((ArgumentError, ShardError)):
             conversation_batches(TALKS, trained, B, 64, **options)
-    with pytest.raises(ShardError, match="has none of the 0"):
+    with told(ShardError):
         conversation_batches([], trained, B, 64)
     wrong = [*TALKS * 5, {"messages": [{"role": "nobody", "content": ""}]}]
-    with pytest.raises(ConversationError, match=r"^conversation 235: .*nobody"):
+    with told(ConversationError):
         list(itertools.islice(conversation_batches(wrong, trained, B, 64), 200))
 
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair import reference
 from bytepair.errors import FileFormatError, SpecialTokenError, UnknownIdError, VocabularyError
+from messages import told
 from texts import hard_text, unsplittable
 
 Pair = tuple[bytepair.Tokenizer, tiktoken.Encoding]
@@ -153,16 +154,16 @@ class TestOptions:
         assert bos not in trained.encode("<|bos|>Hi", special=set())
 
     def test_error_names_the_special_token_and_the_place(self, trained: bytepair.Tokenizer) -> None:
-        with pytest.raises(SpecialTokenError, match=r'"<\|bos\|>" at byte 3'):
+        with told(SpecialTokenError):
             trained.encode("Hi <|bos|>", special="error")
         assert trained.encode("Hi", special="error") == trained.encode("Hi")
 
     def test_an_unknown_special_token_lists_those_that_exist(
         self, trained: bytepair.Tokenizer
     ) -> None:
-        with pytest.raises(SpecialTokenError, match=r"<\|bos\|>"):
+        with told(SpecialTokenError):
             trained.encode("x", special={"<|nope|>"})
-        with pytest.raises(ValueError, match="special is"):
+        with told(ValueError):
             trained.encode("x", special="everything")
 
     def test_prepend_and_append(self, trained: bytepair.Tokenizer) -> None:
@@ -173,7 +174,7 @@ class TestOptions:
         assert trained.encode_batch(["Hi", ""], append="<|bos|>") == [[*ids, bos], [bos]]
         with pytest.raises(SpecialTokenError):
             trained.encode("Hi", prepend="Hi")
-        with pytest.raises(UnknownIdError, match="id 3000 "):
+        with told(UnknownIdError):
             trained.encode("Hi", prepend=3000)
 
     @given(st.lists(hard_text, max_size=20), st.integers(1, 8))
@@ -185,9 +186,9 @@ class TestOptions:
         assert tok.decode_batch(lists, threads=threads) == texts
 
     def test_a_batch_must_be_texts(self, trained: bytepair.Tokenizer) -> None:
-        with pytest.raises(TypeError, match=r"pass \[text\]"):
+        with told(TypeError):
             trained.encode_batch("text")
-        with pytest.raises(TypeError, match="text 1 is"):
+        with told(TypeError):
             trained.encode_batch(["a", 1])  # type: ignore[list-item]
         with pytest.raises(TypeError):
             trained.encode(b"bytes")  # type: ignore[arg-type]
@@ -202,9 +203,9 @@ class TestOptions:
     @pytest.mark.parametrize("wrong", [3000, -1, 2**32, 2**70])
     def test_an_id_out_of_range_is_named(self, trained: bytepair.Tokenizer, wrong: int) -> None:
         for call in (trained.decode, trained.decode_bytes):
-            with pytest.raises(UnknownIdError, match=f"id {wrong} .*below 3000"):
+            with told(UnknownIdError):
                 call([65, wrong])
-        with pytest.raises(UnknownIdError, match=f"id {wrong} "):
+        with told(UnknownIdError):
             trained.token_bytes(wrong)
 
     def test_ids_may_be_any_sequence(self, trained: bytepair.Tokenizer) -> None:
@@ -214,7 +215,7 @@ class TestOptions:
         assert trained.decode(tuple(ids)) == "some text"
 
     def test_token_id_of_an_unknown_token(self, trained: bytepair.Tokenizer) -> None:
-        with pytest.raises(KeyError, match="is not a token"):
+        with told(KeyError):
             trained.token_id(b"no such token")
         with pytest.raises(KeyError):
             trained.token_id(b"<|bos|>")
@@ -251,13 +252,13 @@ class TestFiles:
         assert len(list(tmp_path.iterdir())) == 1
 
     def test_a_folder_without_a_tokenizer(self, tmp_path: Path) -> None:
-        with pytest.raises(FileNotFoundError, match="no tokenizer at"):
+        with told(FileNotFoundError):
             bytepair.load(tmp_path)
 
     @pytest.mark.parametrize("content", [b"", b"hello", b"BYTEPAIR", b"BYTEPAIR" + bytes(500)])
     def test_a_file_of_another_kind(self, content: bytes, tmp_path: Path) -> None:
         (tmp_path / "tokenizer.bytepair").write_bytes(content)
-        with pytest.raises(FileFormatError, match=r"tokenizer\.bytepair: .* at byte"):
+        with told(FileFormatError):
             bytepair.load(tmp_path)
 
     def test_damage_is_noticed(self, tmp_path: Path) -> None:
@@ -294,12 +295,12 @@ class TestFiles:
 
     def test_a_merge_that_makes_no_token(self) -> None:
         ids = {bytes([b]): b for b in range(256)}
-        with pytest.raises(VocabularyError, match='produces b"ab", which is not a token'):
+        with told(VocabularyError):
             bytepair.Tokenizer.from_merges(ids, [(b"a", b"b")], pattern="gpt2")
 
     def test_a_list_of_merges_has_no_tiktoken(self) -> None:
         ids = {bytes([b]): b for b in range(256)}
-        with pytest.raises(ValueError, match="tiktoken merges by rank"):
+        with told(ValueError):
             bytepair.compat.to_tiktoken(bytepair.Tokenizer.from_merges(ids, [], pattern="gpt2"))
 
 
@@ -336,12 +337,12 @@ def test_the_view_shows_every_byte(
 
 def test_a_pattern_that_never_ends_is_an_error() -> None:
     tok = bytepair.Tokenizer.from_ranks({bytes([b]): b for b in range(256)}, pattern=r"(a*)*\1b")
-    with pytest.raises(bytepair.errors.SplitError, match="at byte 0"):
+    with told(bytepair.errors.SplitError):
         tok.encode("a" * 40)
 
 
 def test_a_byte_without_a_token_is_named() -> None:
     tok = bytepair.Tokenizer.from_ranks({b"a": 0}, pattern="gpt2")
     assert tok.encode("aa") == [0, 0]
-    with pytest.raises(bytepair.errors.SplitError, match="0x62"):
+    with told(bytepair.errors.SplitError):
         tok.encode("ab")

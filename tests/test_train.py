@@ -26,6 +26,7 @@ from bytepair.errors import CorpusError
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.options import Ties, TrainSettings
 from conftest import refused
+from messages import told
 
 ALL_TIES: tuple[Ties, ...] = get_args(Ties)
 
@@ -159,9 +160,9 @@ def test_initial_tokens_are_there_whatever_the_text() -> None:
     assert bytepair.train(
         ["hello"], 266, options=bytepair.TrainOptions(initial_tokens=[])
     ) == bytepair.train(["hello"], 266)
-    with pytest.raises(bytepair.errors.VocabularyError, match="not one pretoken"):
+    with told(bytepair.errors.VocabularyError):
         bytepair.train(["x"], 300, options=bytepair.TrainOptions(initial_tokens=["New York"]))
-    with pytest.raises(bytepair.errors.VocabularyError, match="room for 5"):
+    with told(bytepair.errors.VocabularyError):
         bytepair.train(["x"], 270, options=bytepair.TrainOptions(initial_tokens=words))
     with refused("initial_tokens", "word"):
         bytepair.train(["x"], 300, options=bytepair.TrainOptions(initial_tokens="word"))
@@ -205,34 +206,34 @@ def test_the_special_tokens_follow_the_last_merge() -> None:
     tok = bytepair.train(["hello hello"], 270)
     assert list(tok.special_tokens.values()) == list(range(261, 270))
     assert tuple(tok.special_tokens) == bytepair.training.NANOCHAT_SPECIAL_TOKENS
-    with pytest.warns(bytepair.errors.ExhaustedWarning, match="instead of 1,000"):
+    with told(bytepair.errors.ExhaustedWarning):
         tok = bytepair.train(["hello hello"], 1000)
     assert tok.notes.get("exhausted") == "true"
     assert list(tok.special_tokens.values()) == list(range(tok.vocab_size - 9, tok.vocab_size))
 
 
 def test_a_vocabulary_too_small_says_the_smallest() -> None:
-    with pytest.raises(bytepair.errors.VocabularyError, match="pass at least 265"):
+    with told(bytepair.errors.VocabularyError):
         bytepair.train(["text"], 264)
     assert bytepair.train(["text"], 265).vocab_size == 265
 
 
 def test_a_bad_pattern_shows_where() -> None:
-    with pytest.raises(ValueError, match="at byte") as caught:
+    with told(ValueError) as caught:
         bytepair.train(["text"], 300, pattern=r"\p{L}+|(oops")
     assert isinstance(caught.value, bytepair.errors.PatternError)
     assert "^" in str(caught.value)
 
 
 def test_special_tokens_given_twice_are_an_error() -> None:
-    with pytest.raises(bytepair.errors.VocabularyError, match="given twice"):
+    with told(bytepair.errors.VocabularyError):
         bytepair.train(["text"], 300, special_tokens=["<a>", "<a>"])
 
 
 def test_options_that_make_no_sense_are_errors() -> None:
     with refused("min_count", 0):
         bytepair.train(["x"], 300, options=bytepair.TrainOptions(min_count=0))
-    with pytest.raises(TypeError, match="a list of names"):
+    with told(TypeError):
         bytepair.train(["x"], 300, special_tokens="<a>")
 
 
@@ -283,13 +284,13 @@ def test_threads_come_from_the_environment(tmp_path: Path) -> None:
         for threads in ("1", "4", "nonsense")
     }
     assert len(prints) == 1
-    with pytest.raises(ValueError, match="threads is 0"):
+    with told(ValueError):
         bytepair.train(["x"], 300, threads=0)
 
 
 @pytest.mark.parametrize("source", [[], iter(()), [""] * 3, bytepair.count([]), pa.array([""])])
 def test_nothing_to_train_on(source: Any) -> None:
-    with pytest.raises(CorpusError, match=r"there is no text to train on: .* already consumed"):
+    with told(CorpusError):
         bytepair.train(source, 300)
 
 

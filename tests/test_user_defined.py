@@ -26,6 +26,7 @@ from bytepair import _core, reference
 from bytepair.chat import JinjaTemplate
 from bytepair.errors import FormatError, UnsupportedError
 from commands import run
+from messages import told
 from pieces import BYTES, META, around, field, gemma, gemma_document, learnt, model, piece
 from texts import hard_text
 
@@ -184,7 +185,7 @@ def written(tok: bytepair.Tokenizer) -> tokenizers.Tokenizer:
 def test_a_space_before_text_and_user_defined_tokens_cannot_be_written(tmp_path: Path) -> None:
     tok = sentencepiece_pair(True)[0]
     assert "user-defined tokens" in " ".join(bytepair.compat.export_losses(tok, "huggingface"))
-    with pytest.raises(bytepair.errors.LossError, match="user-defined tokens"):
+    with told(bytepair.errors.LossError):
         tok.export(tmp_path / "hf", "huggingface")
 
 
@@ -277,7 +278,7 @@ def test_a_special_token_with_the_character_of_spaces(tmp_path: Path) -> None:
     id = data["model"]["vocab"][META * 2]
     token = next(token for token in data["added_tokens"] if token["id"] == id)
     token["special"] = True
-    with pytest.raises(UnsupportedError, match="of other text than its name"):
+    with told(UnsupportedError):
         bytepair.load(tokenizers.Tokenizer.from_str(json.dumps(data)))
     data["model"]["merges"] = [m for m in data["model"]["merges"] if "".join(m.split()) != META * 2]
     texts = ["the  other", f"a{META * 2}b   {META}", "  ", ""]
@@ -347,17 +348,17 @@ def test_the_real_files_of_gemma(documents: Documents) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "message"),
+    "more",
     [
-        (piece("<a b>", 0.0, 4), "user-defined piece '<a b>' has a space"),
-        (piece(BYTES[9], 0.0, 4), "'<0x09>' is also piece"),
-        (piece("", 0.0, 4), "the piece is empty"),
+        piece("<a b>", 0.0, 4),
+        piece(BYTES[9], 0.0, 4),
+        piece("", 0.0, 4),
     ],
 )
-def test_user_defined_pieces_that_are_refused(more: bytes, message: str, tmp_path: Path) -> None:
+def test_user_defined_pieces_that_are_refused(more: bytes, tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.model"
     path.write_bytes(model(learnt(20), more=more))
-    with pytest.raises(FormatError, match=message):
+    with told(FormatError):
         bytepair.load(path)
 
 
@@ -367,7 +368,7 @@ def test_user_defined_ids_are_tokens_of_text() -> None:
     twins = {id: tok.token_bytes(id) for id in _core.twin_ids(tok)}
     for id in (1, 1 << 20):
         rules = _core.TextRules("(?s:.+)", normalizer=["spaces"], user_defined=[id])
-        with pytest.raises(bytepair.errors.VocabularyError, match=f"{id} is not an ordinary token"):
+        with told(bytepair.errors.VocabularyError):
             bytepair._core.Model.from_characters(
                 ranks, twins, merges, rules, tok.special_tokens, notes
             )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_many, check_whole, integers
 from bytepair.corpus import arrow
-from bytepair.errors import ArgumentError, LossError
+from bytepair.errors import ArgumentError, FormatError, LossError
 from bytepair.files.outputs import write_files
 from bytepair.formats.parts import Losses, WrittenFormat
 from bytepair.properties import roles
@@ -70,6 +71,7 @@ def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> token
     Raises:
         ImportError: if the package `tokenizers` is not installed.
         LossError: if a special token equals an ordinary token.
+        FormatError: if notes of a damaged file make it invalid there.
 
     Example:
         >>> import bytepair
@@ -83,9 +85,19 @@ def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> token
     if lost := huggingface.losses(tokenizer):
         raise LossError("huggingface", lost)
     text = huggingface.text(tokenizer)
-    exported: tokenizers.Tokenizer = tokenizers.tokenizers.Tokenizer.from_str(text)
+    with _read_by("tokenizers"):
+        exported: tokenizers.Tokenizer = tokenizers.tokenizers.Tokenizer.from_str(text)
     exported.encode_special_tokens = not special
     return exported
+
+
+@contextmanager
+def _read_by(library: str) -> Iterator[None]:
+    """What another library raises, since notes of a native file may be damaged, as our error."""
+    try:
+        yield
+    except Exception as error:
+        raise FormatError(library, f"it cannot read what this tokenizer becomes: {error}") from None
 
 
 def to_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokenizerFast:
@@ -104,6 +116,7 @@ def to_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokeni
     Raises:
         ImportError: if the package `transformers` is not installed.
         LossError: if a special token equals an ordinary token.
+        FormatError: if notes of a damaged file make it invalid there.
 
     Example:
         >>> import bytepair
@@ -122,7 +135,8 @@ def to_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokeni
     with TemporaryDirectory() as name:
         folder = Path(name)
         write_files(folder, huggingface.files(tokenizer, folder))
-        fast = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
+        with _read_by("transformers"):
+            fast = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
         stops = (folder / GENERATION).is_file()
         kind = transformers.GenerationConfig
         fast.generation_config = kind.from_pretrained(folder) if stops else kind()

@@ -148,15 +148,18 @@ def open_own(path: Path) -> BufferedRandom:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, in_use: Exception | None = None) -> Iterator[None]:
     """Hold a lock on a lock file, which is created; the system releases it if the process dies.
 
-    If another process holds it, the error is `BlockingIOError`.
+    If another process holds it, the error is `in_use`, or else `BlockingIOError`.
     """
     is_posix = hasattr(os, "O_DIRECTORY")  # Windows cannot remove a file that is open
     while True:
         with open_own(path) as file:
-            _lock(file.fileno())
+            try:
+                _lock(file.fileno())
+            except BlockingIOError as error:
+                raise in_use or error from None
             if not _is_file(path, file.fileno()):
                 continue  # the previous holder has removed it
             try:

@@ -19,6 +19,8 @@ from bytepair.formats.parts import LoadOptions, Parts
 FILE: Final = "tekken.json"
 
 _WITHOUT_LIST: Final = ("v1", "v2", "v3", "v7")
+#: Published files have 1,000; those without an entry get names, so a number alone makes tokens.
+_MOST_SPECIAL: Final = 10_000
 
 #: The special tokens of the first versions, whose files need not list them: ids 0 to 19.
 _FIRST: Final = [
@@ -43,7 +45,7 @@ def read(path: Path, options: LoadOptions) -> Parts:
     first = id_of(config.get("default_num_special_tokens"), "config.default_num_special_tokens")
     pattern = typed(config.get("pattern"), str, "config.pattern")
     entries = typed(document.get("vocab"), list, "vocab")
-    if not first < size <= first + len(entries):
+    if not first < size <= first + len(entries) or first > _MOST_SPECIAL:
         raise FormatError(
             "config.default_vocab_size",
             f"{size} ids are not {first} special tokens and some of {len(entries)} others",

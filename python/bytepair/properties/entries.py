@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from bytepair.errors import FormatError
-from bytepair.files.safe import json_note, typed
+from bytepair.files.safe import id_of, json_note, typed
 
 #: What an entry is: a token with a role; a flag; the chat template; the other chat templates, by
 #: name; the tokens at which generation stops; what is put around a text.
@@ -179,5 +179,6 @@ def _stops(notes: Mapping[str, str]) -> list[str | int]:
     key = JSON_NOTES["stops"]
     stops = json_note(notes, key, list)
     for stop in stops:
-        typed(stop, str if isinstance(stop, str) else int, f"the note {key!r}")
+        if not isinstance(stop, str):
+            id_of(stop, f"the note {key!r}")
     return stops

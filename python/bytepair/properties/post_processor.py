@@ -56,7 +56,7 @@ def around(processor: Any, special: Mapping[str, int]) -> Surroundings | None:
         if _TEXT in ids[at + 1 :]:
             return None
         return [names[id] for id in ids[:at]], [names[id] for id in ids[at + 1 :]]
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError):
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
         return None  # it is no post-processor, or adds what is no special token
 
 
@@ -196,7 +196,7 @@ def renumbered(processor: Any, special: Mapping[str, int]) -> Any:
     """A post-processor with the new ids of its tokens; None if one of them is gone."""
     try:
         return _renumbered(processor, special)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
         return None
 
 

@@ -172,7 +172,7 @@ class BlendedBatches:
             weights = dict(state["weights"])
             self._rows = [int(state["rows"][name]) for name in self._weights]
             places = [dict(state["folders"][name]) for name in self._weights]
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ShardError(f"the state is not of a blend, or incomplete: {error}") from None
         if weights != (ours := self._shown_weights()):
             raise ShardError(f"the state belongs to a blend of weights {weights}, not {ours}")

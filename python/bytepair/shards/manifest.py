@@ -12,8 +12,8 @@ import math
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import (
@@ -351,8 +351,7 @@ def mark_path(folder: Path, number: int) -> Path:
     return folder / PROGRESS / f"{number:06}.json"
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> AbstractContextManager[None]:
     """Lock a folder for one run; the lock ends with the process, even if it is killed.
 
     Raises:
@@ -361,12 +360,8 @@ def locked(folder: Path) -> Iterator[None]:
     """
     check_output_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as locks:
-        try:
-            locks.enter_context(outputs.locked(folder / LOCK))
-        except BlockingIOError:
-            raise InUseError(f"another run is working on {folder}", hint="wait for it") from None
-        yield
+    in_use = InUseError(f"another run is working on {folder}", hint="wait for it")
+    return outputs.locked(folder / LOCK, in_use)
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:

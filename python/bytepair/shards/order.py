@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair._internal.checks import check_choice, check_whole
+from bytepair._internal.checks import check_choice, check_mapping, check_whole
 from bytepair.corpus.files import LOG
 from bytepair.errors import ShardError
 from bytepair.shards.manifest import Shard
@@ -104,6 +104,7 @@ class Order:
 
     def place_of(self, state: State, epochs: int | None) -> TokenAddress:
         """The place of a state, which must belong to the same data, options and epochs."""
+        check_mapping("state", state, "pass the state of a loader")
         for key, value in self.identity.items():
             if state.get(key) != value:
                 raise ShardError(

@@ -261,7 +261,7 @@ class _RankReader:
         """The position of a state, which must be of these files; a state of 2025 has no epoch."""
         try:
             place = int(state["pq_idx"]), int(state["rg_idx"]), int(state.get("epoch", 1))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ShardError(f"the state has no {error}; it is not of a text loader") from None
         if min(place) < 0:
             raise ShardError(f"the state {state} has a negative number")

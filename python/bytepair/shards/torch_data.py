@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from bytepair._internal.checks import check_whole, place_of
 from bytepair._internal.extras import torch
+from bytepair.errors import ShardError
 from bytepair.shards.order import check_numbers
 from bytepair.shards.read import Batches, Dataset
 
@@ -142,4 +143,7 @@ class TorchStream(torch.utils.data.IterableDataset):  # type: ignore[misc]
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Let the next iteration begin at a position of `state_dict`."""
-        self._current, self._epoch, self._state = None, state["epoch"], state["batches"]
+        try:
+            self._current, self._epoch, self._state = None, state["epoch"], state["batches"]
+        except (KeyError, TypeError) as error:
+            raise ShardError(f"the state is not of state_dict: {error}", option="state") from None

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -152,20 +152,12 @@ class Checkpoint:
         return counts
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> AbstractContextManager[None]:
     """Lock a checkpoint for one count; the lock ends with the process, even if it is killed."""
     lock = path.with_name(f".{path.name}.lock")
     check_regular(lock)
-    with ExitStack() as locks:
-        try:
-            locks.enter_context(outputs.locked(lock))
-        except BlockingIOError:
-            raise InUseError(
-                f"another count is using the checkpoint {path}",
-                hint="wait for it, or pass another file",
-            ) from None
-        yield
+    message = f"another count is using the checkpoint {path}"
+    return outputs.locked(lock, InUseError(message, hint="wait for it, or pass another file"))
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from bytepair import _core
-from bytepair.files.safe import typed
+from bytepair.files.safe import id_of, typed
 from bytepair.formats.gguf import llamacpp
 from bytepair.properties import metadata, post_processor, roles
 from bytepair.properties.entries import END_OF_TEXT, FLAGS, TOKENS, Metadata, templates_of
@@ -39,7 +39,7 @@ Value: TypeAlias = int | bool | str | Sequence[int] | Sequence[float] | Sequence
 def read(values: Mapping[str, Any], names: Sequence[str], special: Mapping[str, int]) -> Metadata:
     """The metadata of a file, whose ids have these names."""
     stops = typed(values.get(_STOPS) or [], list, _STOPS)
-    ids = [typed(id, int, _STOPS) for id in stops]
+    ids = [id_of(id, _STOPS) for id in stops]
     template, others = _templates(values)
     return Metadata(
         tokens=_roles(values, names, special), flags=_flags(values), template=template,
