@@ -256,6 +256,15 @@ def test_time_is_in_proportion_to_runs_with_one_score(tmp_path: Path) -> None:
         bytepair.load(path)
 
 
+def test_user_defined_pieces_are_few(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(of_pieces(*((f"u{number}", 0.0, 4) for number in range(32_769))))
+    data = path.read_bytes() + struct.pack("<Q", 31) + b"tokenizer.ggml.add_space_prefix"
+    path.write_bytes(data[:16] + struct.pack("<Q", 5) + data[24:] + struct.pack("<IB", 7, 0))
+    with pytest.raises(FileFormatError, match="32769 pieces are user-defined; 32768 are the most"):
+        bytepair.load(path)
+
+
 def test_special_tokens_that_are_a_number_alone_are_few(tmp_path: Path) -> None:
     numbers = {"default_vocab_size": 2_000_001, "default_num_special_tokens": 2_000_000}
     config = {"pattern": "a", "version": "v3", **numbers}

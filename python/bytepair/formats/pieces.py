@@ -41,6 +41,8 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 
 #: The maximum length of a piece in SentencePiece's trainer, in characters.
 _MOST_CHARS: Final = 512
+#: To find them costs the square of their number before the first text; Gemma 3 has 6,000.
+_MOST_USER_DEFINED: Final = 32_768
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,9 @@ def parts(pieces: Mapping[int, ScoredPiece], form: str, notes: dict[str, str], p
     special = {piece.text: id for id, piece in pieces.items() if piece.kind in control}
     ids = {piece.text: id for id, piece in pieces.items() if piece.kind not in control}
     user_defined = [piece.text for piece in pieces.values() if piece.kind == USER_DEFINED]
+    if len(user_defined) > _MOST_USER_DEFINED:
+        reason = f"{len(user_defined)} pieces are user-defined; {_MOST_USER_DEFINED} are the most"
+        raise UnsupportedError(place, reason)
     merges = merges_of(pieces.values(), place)
     return of_characters(ids, merges, form, special, notes, place, user_defined)
 
