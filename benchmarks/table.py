@@ -18,6 +18,8 @@ import json
 import re
 import statistics
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -59,7 +61,8 @@ PACKAGES = (
     "bytepair", "fastokens", "gigabpe", "gigatoken", "quicktok-v1", "rs_bpe", "rustbpe",
     "snaptokens", "tiktoken", "tokenizers", "tokie", "toktok-rs", "transformers",
 )  # fmt: skip
-HEAD = "| what | bytepair | the best other | ratio | |\n| --- | ---: | --- | ---: | --- |\n"
+HEAD = "| what | bytepair | the best other | ratio | |"
+DIVIDER = "| --- | ---: | --- | ---: | --- |"
 
 
 def comparable(row: Row, results: Results) -> Results:
@@ -82,34 +85,53 @@ def figures(row: Row, results: Results) -> dict[str, float]:
     return {name: runs.median(found, row.key) for name, found in comparable(row, results).items()}
 
 
-def ratios(row: Row, results: Results) -> dict[str, float]:
-    """How many times better ours is than each of the others: the median over the rounds.
+@dataclass(frozen=True)
+class Lead:
+    """A row beside the best of the other libraries, in the round with the median ratio.
 
-    Libraries take turns within a round, so a machine that is slow for a round slows all of them.
+    Attributes:
+        ours: our figure in this round; the median over the rounds if there is no other library.
+        other: the other library, or "".
+        theirs: its figure in this round.
+        ratios: how many times better ours is in each round, in ascending order.
     """
+
+    ours: float
+    other: str = ""
+    theirs: float = 0
+    ratios: Sequence[float] = ()
+
+    @property
+    def ratio(self) -> float:
+        """The median."""
+        return statistics.median_low(self.ratios)
+
+
+def lead(row: Row, results: Results) -> Lead:
+    """Libraries take turns within a round, so a machine that is slow for a round slows all."""
     found = comparable(row, results)
     ours = [figures[row.key] for figures in found.pop("bytepair")]
     sign = 1 if row.unit == "MB/s" else -1
-    return {
-        name: statistics.median(
-            (mine / figures[row.key]) ** sign for mine, figures in zip(ours, theirs, strict=False)
-        )
-        for name, theirs in found.items()
-    }
+    leads = []
+    for name, rounds in found.items():
+        pairs = zip(ours, (figures[row.key] for figures in rounds), strict=False)
+        by_ratio = sorted(((mine / theirs) ** sign, mine, theirs) for mine, theirs in pairs)
+        _, mine, theirs = by_ratio[(len(by_ratio) - 1) // 2]
+        leads.append(Lead(mine, name, theirs, [ratio for ratio, *_ in by_ratio]))
+    return min(leads, key=lambda one: one.ratio, default=Lead(statistics.median(ours)))
 
 
-def line(row: Row, results: Results, name: str = "") -> str:
+def line(row: Row, results: Results, name: str = "", *, spread: bool = False) -> str:
     """A row of the table: ours, the best of the others, how many times better ours is."""
-    name = name or row.name
-    medians, better = figures(row, results), ratios(row, results)
-    ours = number(medians["bytepair"])
-    if not better:
-        return f"| {name} | {ours} {row.unit} | none | | |\n"
-    best = min(better, key=lambda other: better[other])
-    ratio = round(better[best], 2)
-    mark = "" if ratio >= TIE else "tie" if ratio >= 1 else "**slower**"
-    other = f"{best} {number(medians[best])}"
-    return f"| {name} | {ours} {row.unit} | {other} | {ratio:.2f} | {mark} |\n"
+    best = lead(row, results)
+    cells = [name or row.name, f"{number(best.ours)} {row.unit}", "none", "", "", ""]
+    if best.other:
+        ratio = round(best.ratio, 2)
+        mark = "" if ratio >= TIE else "tie" if ratio >= 1 else "**slower**"
+        least, most = best.ratios[0], best.ratios[-1]
+        cells[2:] = f"{best.other} {number(best.theirs)}", f"{ratio:.2f}", mark
+        cells[5:] = [f"{least:.2f} to {most:.2f}"]
+    return f"| {' | '.join(cells if spread else cells[:5])} |\n"
 
 
 def number(value: float) -> str:
@@ -119,27 +141,29 @@ def number(value: float) -> str:
 
 def table(results: dict[str, Results], about: list[dict[str, Any]]) -> str:
     """The table, and on which machine, when and with which versions it was measured."""
-    lines = [line(row, results[row.name]) for row in ROWS if row.name in results]
+    lines = [line(row, results[row.name], spread=True) for row in ROWS if row.name in results]
     said = [
         f"{one['date'][:10]}: {one['machine']}, Python {one['python']}; "
         + ", ".join(f"{name} {version}" for name, version in one["versions"].items())
         for one in about
     ]
-    return HEAD + "".join(lines) + "\n" + "\n".join(dict.fromkeys(said)) + "\n"
+    head = f"{HEAD} all rounds |\n{DIVIDER} --- |\n"
+    return head + "".join(lines) + "\n" + "\n".join(dict.fromkeys(said)) + "\n"
 
 
 def short(results: dict[str, Results]) -> str:
     """The rows of the README."""
     rows = {row.name: row for row in ROWS}
     measured = {name: said for name, said in SHORT.items() if name in results}
-    return HEAD + "".join(line(rows[name], results[name], said) for name, said in measured.items())
+    lines = [line(rows[name], results[name], said) for name, said in measured.items()]
+    return f"{HEAD}\n{DIVIDER}\n" + "".join(lines)
 
 
 def opening(page: str, results: dict[str, Results]) -> str:
     """The README with our figures in its first sentence, which is the first place of both units."""
     for row in ROWS:
         if row.name in (TRAINING, ENCODING) and row.name in results:
-            ours = number(figures(row, results[row.name])["bytepair"])
+            ours = number(lead(row, results[row.name]).ours)
             page = re.sub(rf"[\d.,]+ {row.unit}\b", f"{ours} {row.unit}", page, count=1)
     return page
 

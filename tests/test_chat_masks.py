@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 import bytepair
 import bytepair.chat.jinja
 from bytepair import chat
+from bytepair.chat import masks
 from bytepair.chat.sandbox import render
+from bytepair.chat.texts import Region, Rendering
 from bytepair.errors import ConversationError, SpecialTokenError
 from conftest import refused
 from messages import told
@@ -98,6 +101,14 @@ def test_a_derived_mask_is_that_of_blocks(talk: list[dict[str, Any]], tools: Any
         for blocks in (False, True)
     )
     assert derived == reference
+
+
+def test_the_messages_of_blocks_are_found_in_one_pass() -> None:
+    starts = Mock(wraps={message: 2 * message for message in range(9)})
+    regions = [Region(at, at + 1) for at in range(0, 18, 2)]
+    rendering = Rendering("x" * 18, starts, regions, Mock(), [], Mock())
+    assert [region.owner for region in masks.blocks(rendering, (), range(9))] == [*range(9)]
+    assert len(starts.mock_calls) == 1
 
 
 def test_the_source_of_a_mask_can_be_chosen() -> None:
@@ -195,6 +206,20 @@ def test_what_a_template_leaves_out_is_an_error(part: str, fields: dict[str, Any
         TOK.render_conversation(talk, template=chat.JinjaTemplate(jinja_source()))
         TOK.render_for_completion(talk, template=chat.JinjaTemplate(source))
     assert warned == silent
+
+
+def test_a_block_may_begin_within_the_text_that_a_prompt_ends_with() -> None:
+    source = jinja_source(blocks=True)
+    early = source.replace(
+        "{{- '<|im_start|>assistant\\n' }}{%- generation %}",
+        "{{- '<|im_start|>assistant' }}{%- generation %}{{ '\\n' }}",
+    )
+    assert early != source
+    talk = [user("hi"), assistant("hello")]
+    ids, mask = TOK.render_conversation(talk, template=chat.JinjaTemplate(early))
+    assert ids == TOK.render_conversation(talk, template=chat.JinjaTemplate(source))[0]
+    learned = [id for id, on in zip(ids, mask, strict=True) if on]
+    assert TOK.decode(learned) == "\nhello<|im_end|>\n"
 
 
 def test_dropped_reasoning_within_the_content_is_found() -> None:

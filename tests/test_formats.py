@@ -238,7 +238,7 @@ def test_formats_that_are_not_written(tmp_path: Path) -> None:
         TOK.export(tmp_path / "x", "tekken")
     with told(ValueError):
         TOK.export(tmp_path / "x", "tekken")
-    assert writing.written() == option.WRITTEN
+    assert writing._NAMES == option.WRITTEN
     with told(ValueError):
         TOK.export(tmp_path / "x", "word")
     with told(ValueError):

@@ -57,7 +57,7 @@ def test_the_types_name_the_formats() -> None:
     assert get_args(ShardFormat) == tuple(LAYOUTS)
     names = [name for name, format in registry.FORMATS.items() if name in get_args(WrittenFormat)]
     assert get_args(WrittenFormat) == ("bytepair", *names)
-    assert writing.written() == option.WRITTEN
+    assert writing._NAMES == option.WRITTEN
 
 
 def test_threads_mean_the_same_everywhere() -> None:

@@ -237,15 +237,15 @@ class JinjaWriter(Writer):
         warn(BytepairWarning(text, option="strip", hint=hint))
 
     def _append(self, string: str, trained: int, disguise: Disguise, out: Segments) -> None:
-        end = 0
-        for match in (*self._find.finditer(string), None):
-            text = disguise.take_off(string[end : match.start() if match else None])
-            new: list[str | int | None] = [text] if text else []
-            if match:
-                new.append(self.special[match.group()])
-                end = match.end()
-            out.items += new
-            out.trained += bytes([trained]) * len(new)
+        end, before = 0, len(out.items)
+        for match in self._find.finditer(string):
+            if match.start() > end:
+                out.items.append(disguise.take_off(string[end : match.start()]))
+            out.items.append(self.special[match.group()])
+            end = match.end()
+        if end < len(string):
+            out.items.append(disguise.take_off(string[end:]))
+        out.trained += bytes([trained]) * (len(out.items) - before)
 
     def items(
         self, rendering: Rendering, start: int = 0, stop: int | None = None
@@ -265,7 +265,7 @@ class JinjaWriter(Writer):
             return rendering, []
         role = self.template.prompted
         trained = row.trained(options.train_on, role)
-        off = [index for index, on in enumerate(trained or ()) if not on]
+        off = {index for index, on in enumerate(trained or ()) if not on}
         if self._mask == "prefixes":
             regions = masks.turns(rendering, role, trained)
         elif trained is None and options.train_fields is None:

@@ -15,11 +15,15 @@ out how a turn is opened. Only where this leaves a doubt are the prefixes of a m
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from bytepair.chat.rows import REASONING, reasoning_of, text_of
+from bytepair.chat.segments import BREAK
 from bytepair.chat.template import MessageField
 from bytepair.chat.texts import Region, Rendering
 from bytepair.errors import ConversationError
@@ -52,7 +56,7 @@ def turns(rendering: Rendering, role: str, trained: Sequence[bool] | None) -> li
     regions = []
     for index in own:
         region = _by_start(rendering, index, opening)
-        if index in on:
+        if trained is None or trained[index]:
             regions.append(region or _by_prefixes(rendering, index))
         elif region is not None:
             regions.append(region._replace(end=region.start))
@@ -143,8 +147,9 @@ def blocks(rendering: Rendering, off: Collection[int], on: Collection[int]) -> l
         ConversationError: if it cannot be told which message a block belongs to, or a message of
             `on` has no block.
     """
+    places = sorted((place, index) for index, place in rendering.starts.items())
     regions = [
-        block._replace(owner=_owner(rendering.starts, number, block.start, block.end))
+        block._replace(owner=_owner(places, number, block.start, block.end))
         for number, block in enumerate(rendering.blocks)
     ]
     missing = set(on).difference(region.owner for region in regions)
@@ -156,10 +161,13 @@ def blocks(rendering: Rendering, off: Collection[int], on: Collection[int]) -> l
     return [one._replace(end=one.start) if one.owner in off else one for one in regions]
 
 
-def _owner(starts: Mapping[int, int], number: int, start: int, end: int) -> int:
-    """The message of a block: the last one that begins before it, if none begins within it."""
-    before = [index for index, place in starts.items() if place <= start]
-    several = any(start < place < end for place in starts.values())
+def _owner(places: Sequence[tuple[int, int]], number: int, start: int, end: int) -> int:
+    """The message of a block: the last one that begins before it, if none begins within it.
+
+    The places where messages begin are in order, each with the index of its message.
+    """
+    before = bisect_right(places, start, key=itemgetter(0))
+    several = before < len(places) and places[before][0] < end
     if several or not before:
         why = "text of several messages" if several else "no text of a message"
         raise ConversationError(
@@ -168,7 +176,7 @@ def _owner(starts: Mapping[int, int], number: int, start: int, end: int) -> int:
             option="mask",
             hint='pass mask="prefixes" to the template',
         )
-    return max(before, key=lambda index: (starts[index], index))
+    return places[before - 1][1]
 
 
 # ---------------------------------------------------------------------------- fields of a message
@@ -297,18 +305,25 @@ def unprompted(
     if not prompt:
         return
     *before, last = prompt
-    following = whole[len(before)] if len(before) < len(whole) else None
-    begins = list(whole[: len(before)]) == before
-    if last != following and isinstance(last, str) and isinstance(following, str):
-        ids = encode(last)
-        last = following if encode(following)[: len(ids)] == ids else last
-    if not begins or last not in (following, None):
+    at, begin = len(before), list(_ids([last], encode))
+    # A turn whose first trained text begins within the last text of the prompt divides that text.
+    following = list(_ids(whole[at : at + 3], encode))
+    if list(whole[:at]) != before or following[: len(begin)] != begin:
         yield (
             "its last turn does not continue its prompt, so the model would be trained on other "
             "ids than it sees in use",
             "pass the variables of the prompt, such as enable_thinking, or give the turn what its "
             "prompt begins, such as reasoning",
         )
+
+
+def _ids(items: Iterable[str | int | None], encode: Any) -> Iterator[int]:
+    """The ids of segments; texts side by side are one text."""
+    for is_text, run in groupby(items, lambda item: isinstance(item, str)):
+        if is_text:
+            yield from encode("".join(map(str, run)))
+        else:
+            yield from (item for item in run if isinstance(item, int) and item != BREAK)
 
 
 def endless(

@@ -50,7 +50,7 @@ def render(source: str, name: str, variables: Mapping[str, Any], with_indices: b
     """
     from bytepair._internal.extras import jinja2
 
-    template = compiled(source)
+    template = compiled(source, with_indices)
     indices = {id(m): i for i, m in enumerate(variables["messages"])} if with_indices else {}
 
     def index(value: object) -> str:
@@ -64,16 +64,16 @@ def render(source: str, name: str, variables: Mapping[str, Any], with_indices: b
         raise ConversationError(f"the template {name!r}: {kind}{error}") from error
 
 
-@lru_cache(maxsize=16)
-def compiled(source: str) -> jinja2.Template:
-    """Compile a template; every loop begins with a call of `_index` for its value."""
+@lru_cache(maxsize=32)
+def compiled(source: str, with_indices: bool = False) -> jinja2.Template:
+    """Compile a template; if `with_indices`, every loop calls `_index` with its value first."""
     from bytepair._internal.extras import jinja2
 
     nodes = jinja2.nodes
     tree, environment = _parsed(source)
     try:
         for loop in tree.find_all(nodes.For):
-            if isinstance(loop.target, nodes.Name):
+            if with_indices and isinstance(loop.target, nodes.Name):
                 names = (nodes.Name(name, "load") for name in ("_index", loop.target.name))
                 output = nodes.Output([nodes.Call(next(names), [*names], [], None, None)])
                 loop.body.insert(0, output.set_lineno(loop.lineno))

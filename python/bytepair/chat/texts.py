@@ -21,6 +21,8 @@ from bytepair.errors import ConversationError
 
 #: Private-use characters of Unicode.
 _PRIVATE: Final = range(0x100000, 0x10FFFE)
+#: Finds them: `str.translate` takes a hundred times as long on text that is not ASCII.
+_MASKS: Final = re.compile(f"[{chr(_PRIVATE[0])}-{chr(_PRIVATE[-1])}]")
 
 #: The types of JSON schemas, of tools and of parts.
 _TYPES: Final = frozenset(
@@ -82,9 +84,9 @@ class Disguise:
         self.free: Iterator[str] = (chr(code) for code in _PRIVATE if chr(code) not in characters)
         self.places: dict[str, MessageText] = {}
         self._on = dict(zip(to_mask, self.free, strict=False))
-        self._off: dict[int, str | None] = {ord(mask): c for c, mask in self._on.items()}
+        self._off = {mask: c for c, mask in self._on.items()}
         first = marks | {name[0] for name in names if everywhere}
-        self._first = {ord(c): self._on[c] for c in first}
+        self._first = re.compile(f"[{re.escape(''.join(first))}]")
         self._names = set(names)
         self._lengths = sorted({*map(len, names)})
         self._heads = {name[:i] for name in names for i in range(1, len(name))}
@@ -105,7 +107,7 @@ class Disguise:
             }
         if places and start < len(text):
             text = "".join(self._on.get(c, c) if i in places else c for i, c in enumerate(text))
-        return text.translate(self._first)
+        return self._first.sub(lambda c: self._on[c[0]], text)
 
     def _begins_with_tail(self, text: str, start: int) -> bool:
         """Whether a token that the template begins may end in the text."""
@@ -187,13 +189,13 @@ class Disguise:
         disguised = self.put_on(text)
         for at in reversed(_middles(text)):
             mark = next(self.free)
-            self.places[mark], self._off[ord(mark)] = place, None
+            self.places[mark], self._off[mark] = place, ""
             disguised = disguised[:at] + mark + disguised[at:]
         return disguised
 
     def take_off(self, text: str) -> str:
         """Restore the original characters in a rendered string."""
-        return text.translate(self._off)
+        return _MASKS.sub(lambda mask: self._off.get(mask[0], mask[0]), text)
 
     def dropped(self, string: str) -> list[MessageText]:
         """The places of texts that are not in a rendered string; one of the tools' suffices."""

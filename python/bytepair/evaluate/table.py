@@ -294,12 +294,9 @@ def to_json(evaluation: Evaluation) -> str:
         and vars(sweep)
         | {"knee": sweep.knee, "sizes": [int(sweep.sizes[0]), int(sweep.sizes[-1])]},
     }
-    return json.dumps(value, ensure_ascii=False, indent=2, default=_listed) + "\n"
-
-
-def _listed(array: Any) -> Any:
-    """An array as JSON."""
-    return array.tolist()
+    return (
+        json.dumps(value, ensure_ascii=False, indent=2, default=lambda array: array.tolist()) + "\n"
+    )
 
 
 #: Longer words may be folded; numbers never are.

@@ -23,6 +23,7 @@ from bytepair.properties.entries import NATIVE
 from bytepair.properties.tokens import form, leaves_out, uncovered, unmade
 
 _WRITTEN: Final = get_args(WrittenFormat)
+_NAMES: Final = ", ".join(_WRITTEN)
 
 
 def save(tokenizer: _core.Tokenizer, folder: Path, *, tables: bool, overwrite: bool) -> Path:
@@ -69,9 +70,9 @@ def _write_other(
     tokenizer: _core.Tokenizer, path: Path, format: str, *, lossy: bool, overwrite: bool
 ) -> Path:
     if format not in FORMATS:
-        raise ArgumentError(f"there is no format {format!r}; these are written: {written()}")
+        raise ArgumentError(f"there is no format {format!r}; these are written: {_NAMES}")
     if format not in _WRITTEN:
-        raise ArgumentError(f"the format {format} is only read; these are written: {written()}")
+        raise ArgumentError(f"the format {format} is only read; these are written: {_NAMES}")
     if reason := _lost_units(tokenizer, format):
         raise UnsupportedError(
             format, f"{reason}", hint="write huggingface (tokenizer.json) or bytepair"
@@ -94,11 +95,6 @@ def _write_other(
     return path
 
 
-def written() -> str:
-    """The names of the formats that are written, for messages."""
-    return ", ".join(_WRITTEN)
-
-
 def of_path(path: Path) -> str:
     """The format according to the name of a file; an error if there is none."""
     if path.name.endswith(".bytepair"):
@@ -109,7 +105,7 @@ def of_path(path: Path) -> str:
     raise ArgumentError(
         f"the name {path.name!r} does not say which format to write",
         option="format",
-        hint=f"pass format=, one of {written()}",
+        hint=f"pass format=, one of {_NAMES}",
     )
 
 

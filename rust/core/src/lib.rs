@@ -81,9 +81,9 @@ pub use train::{Ties, TrainOptions, Trained, Veto, train};
 pub use vocabulary::{MergeRule, Vocabulary};
 
 #[doc(hidden)]
-pub use count::file_work::{FileProgress, Reached};
+pub use count::files::{FileProgress, Reached};
 #[doc(hidden)]
-pub use count::skips::Skips;
+pub use count::job::Skips;
 #[doc(hidden)]
 pub use hash::key::crc32;
 #[doc(hidden)]

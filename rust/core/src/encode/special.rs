@@ -13,7 +13,7 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex_syntax::is_word_character;
 
-use crate::encode::passes::overlap;
+use crate::encode::passes::may_overlap;
 use crate::error::{Error, Result};
 use crate::rules::AddedToken;
 use crate::vocabulary::Vocabulary;
@@ -142,7 +142,7 @@ fn hides_others(tokens: &[SelectedToken]) -> bool {
         tokens.map(|entry| &*entry.name).collect()
     };
     let (passed, found) = (names(true), names(false));
-    overlap(&passed, &found).is_some() || overlap(&found, &passed).is_some()
+    may_overlap(&passed, &found) || may_overlap(&found, &passed)
 }
 
 impl AddedFinder {

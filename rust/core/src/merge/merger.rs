@@ -141,9 +141,9 @@ pub(crate) struct Sizes {
     pub(crate) few: usize,
 }
 
-/// The fastest sizes in measurements: the buffers fit the inner caches, and merging the last tokens
-/// again takes little time.
-pub(crate) const SIZES: Sizes = Sizes { window: 1 << 16, few: 4 };
+/// The fastest sizes: [`blocks`] merges a window, which may have up to three bytes more, to end with a
+/// character; and merging the last tokens again takes little time.
+const SIZES: Sizes = Sizes { window: blocks::MAX_BYTES - 3, few: 4 };
 
 /// The largest number of last tokens that are merged again.
 const MAX_TOKENS: usize = 256;

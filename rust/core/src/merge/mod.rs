@@ -7,8 +7,8 @@
 //!    merges are interleaved, to overlap their waits for memory.
 //! 2. [`runs`]: in a pretoken of a few runs of equal bytes, a whole run merges in one step.
 //! 3. [`blocks`]: up to 4,096 bytes, the minimum is taken in two levels.
-//! 4. [`heap`]: a heap holds the pairs that may merge, in a pretoken of any length.
-//! 5. [`merger`]: beyond 64 KiB, one window at a time, in bounded memory.
+//! 4. [`merger`]: beyond that, one window of so many bytes at a time.
+//! 5. [`heap`]: where a window must be larger, a heap holds the pairs that may merge.
 //!
 //! [`merger`] chooses among them. [`pair_table`] holds the pairs that merge, and
 //! [`build`] builds it. [`symbols`] are the parts that merging starts with: bytes or characters.

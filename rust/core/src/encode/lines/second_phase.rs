@@ -2,13 +2,19 @@
 //!
 //! Filters that fit the inner caches, hashed sets of bits, tell where certainly nothing merges.
 
+#![expect(
+    clippy::inline_always,
+    reason = "the code must be compiled for the instructions of the caller"
+)]
+
 use std::ops::Range;
 
 use crate::encode::lines::phases::Phases;
 use crate::error::Result;
 use crate::hash::key::hash_number;
-use crate::machine::lanes::Portable;
+use crate::machine::lanes::{self, LaneWork, Lanes, Portable};
 use crate::memory;
+use crate::merge::buckets::Buckets;
 use crate::merge::heap::{HeapMerge, RankedPairs};
 use crate::merge::pair_table::{NO_MERGE, PairTable, Pairs};
 use crate::vocabulary::Vocabulary;
@@ -20,46 +26,24 @@ const MAX_RUN_IDS: usize = 32;
 #[derive(Debug)]
 pub(super) struct SecondPhase {
     joints: JointFilter,
-    ranks: HighPairs,
+    /// Their ranks. The table of all merges does not fit the inner caches, and waiting for it would
+    /// take half of the time.
+    ranks: Buckets,
 }
 
 impl SecondPhase {
     /// The second of two phases; `pairs` has all merges.
     pub(super) fn new(phases: &Phases, pairs: &PairTable) -> Result<Self> {
-        let mut ranks = HighPairs::with_capacity(phases.high.len())?;
+        let mut ranks = Buckets::with_capacity(phases.high.len())?;
         for &(left, right) in &phases.high {
             ranks.insert(left, right, pairs.rank(left, right, Portable));
         }
-        Ok(Self { joints: JointFilter::of(phases.joints())?, ranks })
+        Ok(Self { joints: JointFilter::of(phases.joints())?, ranks: ranks.finish() })
     }
 
     /// Merge the ids from `from` on, run by run; `pairs` has all merges.
     pub(super) fn merge(&self, pairs: &PairTable, from: usize, ids: &mut Vec<u32>) {
-        let pairs = &HighMerges { ranks: &self.ranks, ids: pairs };
-        // Runs are merged in place; the ids that remain are moved back over the places of those that went.
-        let (mut read, mut write) = (from, from);
-        while read < ids.len() {
-            // Bit 0 always belongs to the id at `read`.
-            let mut joints = self.bits(&ids[read..]);
-            let end = ids.len().min(read + 64);
-            while joints != 0 {
-                // The ids before the next run stay as they are.
-                let unjoined = joints.trailing_zeros();
-                joints >>= unjoined;
-                move_back(ids, &mut read, unjoined as usize, &mut write);
-                let length = self.run_length(&ids[read..], joints, end - read);
-                let kept = merge_run(pairs, &mut ids[read..read + length]);
-                let after = read + length;
-                move_back(ids, &mut read, kept, &mut write);
-                read = after;
-                // A run may go on behind the ids that have bits; then no bit is left.
-                joints =
-                    u32::try_from(length).ok().and_then(|run| joints.checked_shr(run)).unwrap_or(0);
-            }
-            let rest = end.saturating_sub(read);
-            move_back(ids, &mut read, rest, &mut write);
-        }
-        ids.truncate(write);
+        lanes::run(MergeRuns { phase: self, pairs, from, ids });
     }
 
     /// Bit `i` is set if a merge may join the ids `i` and `i + 1`. All bits are computed before any
@@ -85,6 +69,47 @@ impl SecondPhase {
     }
 }
 
+struct MergeRuns<'a> {
+    phase: &'a SecondPhase,
+    pairs: &'a PairTable,
+    from: usize,
+    ids: &'a mut Vec<u32>,
+}
+
+impl LaneWork for MergeRuns<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, lanes: impl Lanes) {
+        let Self { phase, pairs, from, ids } = self;
+        let pairs = &HighMerges { ranks: &phase.ranks, ids: pairs, lanes };
+        // Runs are merged in place; the ids that remain are moved back over the places of those that went.
+        let (mut read, mut write) = (from, from);
+        while read < ids.len() {
+            // Bit 0 always belongs to the id at `read`.
+            let mut joints = phase.bits(&ids[read..]);
+            let end = ids.len().min(read + 64);
+            while joints != 0 {
+                // The ids before the next run stay as they are.
+                let unjoined = joints.trailing_zeros();
+                joints >>= unjoined;
+                move_back(ids, &mut read, unjoined as usize, &mut write);
+                let length = phase.run_length(&ids[read..], joints, end - read);
+                let kept = merge_run(pairs, &mut ids[read..read + length]);
+                let after = read + length;
+                move_back(ids, &mut read, kept, &mut write);
+                read = after;
+                // A run may go on behind the ids that have bits; then no bit is left.
+                joints =
+                    u32::try_from(length).ok().and_then(|run| joints.checked_shr(run)).unwrap_or(0);
+            }
+            let rest = end.saturating_sub(read);
+            move_back(ids, &mut read, rest, &mut write);
+        }
+        ids.truncate(write);
+    }
+}
+
 /// Move the `count` ids at `read` to `write`, and advance both.
 #[inline]
 fn move_back(ids: &mut [u32], read: &mut usize, count: usize, write: &mut usize) {
@@ -96,8 +121,8 @@ fn move_back(ids: &mut [u32], read: &mut usize, count: usize, write: &mut usize)
 }
 
 /// Merge a run in place; returns the number of remaining ids.
-#[inline]
-fn merge_run(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
+#[inline(always)]
+fn merge_run(pairs: &HighMerges<'_, impl Lanes>, ids: &mut [u32]) -> usize {
     match ids.len() {
         2 => merge_two(pairs, ids),
         ..=MAX_RUN_IDS => merge_short(pairs, ids),
@@ -106,83 +131,33 @@ fn merge_run(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
 }
 
 /// The ranks and the ids of the second phase.
-struct HighMerges<'a> {
-    ranks: &'a HighPairs,
+struct HighMerges<'a, L> {
+    ranks: &'a Buckets,
     ids: &'a PairTable,
+    lanes: L,
 }
 
-impl RankedPairs for HighMerges<'_> {
-    #[inline]
+impl<L: Lanes> HighMerges<'_, L> {
+    #[inline(always)]
+    fn rank(&self, left: u32, right: u32) -> u32 {
+        self.ranks.rank(left, right, self.lanes)
+    }
+}
+
+impl<L: Lanes> RankedPairs for HighMerges<'_, L> {
     fn rank_at(&self, left: u32, right: u32, _place: Range<usize>) -> u32 {
-        self.ranks.rank(left, right)
+        self.rank(left, right)
     }
 
-    #[inline]
     fn merged(&self, rank: u32) -> u32 {
         self.ids.id(rank)
     }
 }
 
-/// The ranks of the merges from the limit on, in a hash table that fits the inner caches. The table
-/// of all merges does not fit, and waiting for it took half of the time of the second phase.
-///
-/// A word of 64 bits holds a merge: 21 bits for each id, and 22 for the rank, none of them the
-/// largest number of these bits. A word of all ones is free.
-#[derive(Debug)]
-struct HighPairs {
-    words: Vec<u64>,
-    shift: u32,
-}
-
-impl HighPairs {
-    const FREE: u64 = u64::MAX;
-    const ID_BITS: u32 = 21;
-    const RANK_BITS: u32 = 22;
-
-    /// An empty table with capacity for `count` merges.
-    fn with_capacity(count: usize) -> Result<Self> {
-        let size = (2 * count).next_power_of_two().max(64);
-        Ok(Self { words: memory::filled(Self::FREE, size)?, shift: 64 - size.ilog2() })
-    }
-
-    /// The two ids as the upper bits of a word.
-    #[inline]
-    fn key(left: u32, right: u32) -> u64 {
-        (u64::from(left) << Self::ID_BITS | u64::from(right)) << Self::RANK_BITS
-    }
-
-    /// Insert a merge that is not in the table.
-    fn insert(&mut self, left: u32, right: u32, rank: u32) {
-        let mut at = index(hash_pair(left, right), self.shift);
-        while self.words[at] != Self::FREE {
-            at = (at + 1) & (self.words.len() - 1);
-        }
-        self.words[at] = Self::key(left, right) | u64::from(rank);
-    }
-
-    /// The rank of a pair of ids, or [`NO_MERGE`].
-    #[inline]
-    fn rank(&self, left: u32, right: u32) -> u32 {
-        let (key, mut at) = (Self::key(left, right), index(hash_pair(left, right), self.shift));
-        loop {
-            let word = self.words[at];
-            // The bits of equal ids cancel, and only the rank is left.
-            let rank = word ^ key;
-            if rank >> Self::RANK_BITS == 0 {
-                return u32::try_from(rank).unwrap_or(NO_MERGE);
-            }
-            if word == Self::FREE {
-                return NO_MERGE;
-            }
-            at = (at + 1) & (self.words.len() - 1);
-        }
-    }
-}
-
 /// Merge a run of two ids in place; returns the number of remaining ids.
-#[inline]
-fn merge_two(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
-    let rank = pairs.ranks.rank(ids[0], ids[1]);
+#[inline(always)]
+fn merge_two(pairs: &HighMerges<'_, impl Lanes>, ids: &mut [u32]) -> usize {
+    let rank = pairs.rank(ids[0], ids[1]);
     if rank == NO_MERGE {
         return 2;
     }
@@ -192,11 +167,12 @@ fn merge_two(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
 
 /// Merge the ids of a run in place, the lowest rank first, the leftmost of equals; returns the
 /// number of remaining ids.
-fn merge_short(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
+#[inline(always)]
+fn merge_short(pairs: &HighMerges<'_, impl Lanes>, ids: &mut [u32]) -> usize {
     let mut length = ids.len();
     let mut ranks = [NO_MERGE; MAX_RUN_IDS];
     for (rank, pair) in ranks.iter_mut().zip(ids.windows(2)) {
-        *rank = pairs.ranks.rank(pair[0], pair[1]);
+        *rank = pairs.rank(pair[0], pair[1]);
     }
     while length > 1 {
         // Pairs of rank and position: the smallest is the lowest rank, at the leftmost position.
@@ -208,14 +184,14 @@ fn merge_short(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
         length -= 1;
         for left in [at.checked_sub(1), Some(at)].into_iter().flatten() {
             let right = ids[..length].get(left + 1);
-            ranks[left] = right.map_or(NO_MERGE, |&right| pairs.ranks.rank(ids[left], right));
+            ranks[left] = right.map_or(NO_MERGE, |&right| pairs.rank(ids[left], right));
         }
     }
     length
 }
 
 /// The same for a run of any length.
-fn merge_long(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
+fn merge_long(pairs: &HighMerges<'_, impl Lanes>, ids: &mut [u32]) -> usize {
     let mut heap = HeapMerge::default();
     heap.merge(pairs, ids.iter().copied().enumerate(), ids.len(), || false);
     let merged = heap.parts().zip(&mut *ids).map(|((_, id), place)| *place = id);
@@ -313,20 +289,4 @@ fn hash_start(token: &[u8]) -> u64 {
 #[inline]
 pub(super) fn index(hash: u64, shift: u32) -> usize {
     usize::try_from(hash >> shift).expect("a small number")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pairs_of_the_largest_ids_and_ranks_are_distinguished() {
-        let (most, rank) = ((1 << 21) - 2, (1 << 22) - 1);
-        let mut pairs = HighPairs::with_capacity(1).unwrap();
-        pairs.insert(most, most, rank);
-        assert_eq!(pairs.rank(most, most), rank);
-        assert_eq!(pairs.rank(most, most - 1), NO_MERGE);
-        assert_eq!(pairs.rank(0, 0), NO_MERGE);
-        assert_eq!(HighPairs::with_capacity(1).unwrap().rank(most, most), NO_MERGE);
-    }
 }
