@@ -21,7 +21,9 @@ import pytest
 FILE = Path(__file__).with_name("messages.txt")
 WRITES = os.environ.get("BYTEPAIR_MESSAGES") == "write"
 #: A temporary folder of a test.
-FOLDER = re.compile(r"[^\s'\"`(,:]*pytest-of-\w+/pytest-\d+/(popen-gw\d+/)?[^/\s'\"`),;:]+")
+FOLDER = re.compile(
+    r"(\b[A-Z]:)?[^\s'\"`(,:]*pytest-of-\w+/pytest-\d+/(popen-gw\d+/)?[^/\s'\"`),;:]+"
+)
 
 Stored = dict[str, list[str]]
 
@@ -29,7 +31,7 @@ Stored = dict[str, list[str]]
 def read() -> Stored:
     """The messages of each test in the file."""
     messages, test = Stored(), ""
-    for line in FILE.read_text(encoding="utf-8").splitlines():
+    for line in FILE.read_text(encoding="utf-8").rstrip("\n").split("\n"):
         if line.startswith("    "):
             messages[test].append(line.strip())
         else:
@@ -78,10 +80,10 @@ def check(message: BaseException | str) -> None:
     test = f"{Path(path).name}::{rest.rpartition(' ')[0]}"
     option = getattr(message, "option", None)
     name = type(message).__name__ + (f"[{option}]" if option else "")
-    words = FOLDER.sub("TMP", str(message)).replace("\n", r"\n")
+    words = FOLDER.sub("TMP", slashed(str(message))).replace("\n", slashed(r"\n"))
     line, known = f"{name}: {words}".strip(), STORED.get(test, [])
     place = len(SEEN)
-    stored = known[place] if place < len(known) else ""
+    stored = slashed(known[place]) if place < len(known) else ""
     if not re.fullmatch(".*".join(map(re.escape, stored.split("…"))), line):
         assert WRITES, f"{line!r} is told, {stored!r} is in messages.txt"
         stored = line
@@ -89,6 +91,11 @@ def check(message: BaseException | str) -> None:
     if WRITES:
         STORED[test] = [*SEEN]
         write()
+
+
+def slashed(text: str) -> str:
+    """A text whose paths are written as everywhere but on Windows."""
+    return re.sub(r"\\+", "/", text) if os.name == "nt" else text
 
 
 def write() -> None:

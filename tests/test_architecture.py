@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import bytepair
+import messages
 import rust_imports
 from bytepair.cli import COMMANDS
 from messages import told
@@ -385,3 +386,9 @@ def test_late_names_are_listed_and_others_refused() -> None:
     assert set(bytepair.chat.__all__) <= set(dir(bytepair.chat))
     with told(AttributeError):
         bytepair.trian  # noqa: B018
+
+
+def test_every_stored_message_is_that_of_a_test() -> None:
+    for test in messages.read():
+        file, *names = test.partition("[")[0].split("::")
+        assert f"def {names[-1]}(" in (ROOT / "tests" / file).read_text(encoding="utf-8"), test

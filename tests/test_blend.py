@@ -119,7 +119,7 @@ def test_a_state_that_is_none_is_refused(folders: dict[str, Path], state: Any) -
         lambda: blend.batches(1, 8, state=wrong),
         lambda: next(iter(blend.datasets.values())).batches(1, 8, state=state),
     ):
-        with pytest.raises(BytepairError, match="state"):
+        with told(BytepairError, "state"):
             use()
 
 

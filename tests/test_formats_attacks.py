@@ -270,7 +270,7 @@ def test_special_tokens_that_are_a_number_alone_are_few(tmp_path: Path) -> None:
     config = {"pattern": "a", "version": "v3", **numbers}
     path, vocabulary = tmp_path / "tekken.json", [{"rank": 0, "token_bytes": "YQ=="}]
     path.write_text(json.dumps({"config": config, "vocab": vocabulary}))
-    with pytest.raises(FileFormatError, match="2000000 special tokens"):
+    with told(FileFormatError):
         bytepair.load(path)
 
 

@@ -494,13 +494,13 @@ def test_what_doubles_a_text_is_not_followed() -> None:
 
 def test_damaged_notes_of_native_files_are_errors_of_bytepair() -> None:
     tok = plain().replace(notes={"stop_tokens": f"[{1 << 70}]"})
-    with pytest.raises(FormatError, match="stop_tokens"):
+    with told(FormatError):
         export_losses(tok, "gguf")
     tok = plain().replace(notes={post_processor.NOTE: '{"type": "x", "cls": [1], "sep": []}'})
     assert not bytepair.prune(tok, 263).tokenizer.notes[post_processor.NOTE]
     tok = plain().replace(notes={post_processor.NOTE: '{"type": "ByteLevel", "processors": 5}'})
     for convert in (to_huggingface, to_transformers):
-        with pytest.raises(FormatError, match="cannot read"):
+        with told(FormatError):
             convert(tok)
 
 
