@@ -261,7 +261,7 @@ def test_user_defined_pieces_are_few(tmp_path: Path) -> None:
     path.write_bytes(of_pieces(*((f"u{number}", 0.0, 4) for number in range(32_769))))
     data = path.read_bytes() + struct.pack("<Q", 31) + b"tokenizer.ggml.add_space_prefix"
     path.write_bytes(data[:16] + struct.pack("<Q", 5) + data[24:] + struct.pack("<IB", 7, 0))
-    with pytest.raises(FileFormatError, match="32769 pieces are user-defined; 32768 are the most"):
+    with told(FileFormatError):
         bytepair.load(path)
 
 
