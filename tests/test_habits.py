@@ -48,6 +48,11 @@ def test_the_module_says_what_to_use(name: str) -> None:
     assert str(caught.value).endswith(f"; use {MODULE_NAMES[name]}")
 
 
+def test_the_module_says_where_a_name_of_a_room_is() -> None:
+    with told(AttributeError):
+        _ = bytepair.Mixture
+
+
 @pytest.mark.parametrize("keyword", KEYWORDS)
 @pytest.mark.parametrize(
     ("method", "argument"),

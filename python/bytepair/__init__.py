@@ -71,12 +71,22 @@ def __getattr__(name: str) -> object:
     elif name in __all__:
         value = _import_module(f"bytepair.{name}")
     else:
-        from bytepair._internal.hints import MODULE_NAMES
-
-        hint = f"; use {MODULE_NAMES[name]}" if name in MODULE_NAMES else ""
-        raise AttributeError(f"module 'bytepair' has no attribute {name!r}{hint}", name=name)
+        text = f"module 'bytepair' has no attribute {name!r}{_hint(name)}"
+        raise AttributeError(text, name=name)
     globals()[name] = value
     return value
+
+
+def _hint(name: str) -> str:
+    """What to use instead of a name that is not here."""
+    from bytepair._internal.hints import MODULE_NAMES
+
+    if name in MODULE_NAMES:
+        return f"; use {MODULE_NAMES[name]}"
+    for room in () if name.startswith("_") else ("training", "tokenizer", "chat", "corpus"):
+        if name in _import_module(f"bytepair.{room}").__all__:
+            return f"; use bytepair.{room}.{name}"
+    return ""
 
 
 def __dir__() -> list[str]:
