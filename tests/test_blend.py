@@ -130,10 +130,13 @@ def test_what_cannot_be_blended_is_refused(folders: dict[str, Path], tmp_path: P
         shards.Blend({"a": folders["a"], "other": tmp_path / "other"}, {"a": 1, "other": 1})
     with told(ArgumentError):
         shards.Blend(folders, {"a": 1})
-    for weight in (0, -1, float("nan"), float("inf")):
+    for weight in (0, -1, float("nan"), float("inf"), None):
         with told(ArgumentError):
-            shards.Blend({"a": folders["a"]}, {"a": weight})
+            shards.Blend({"a": folders["a"]}, {"a": weight})  # type: ignore[dict-item]
     blend = shards.Blend(folders, WEIGHTS)
+    for length in (0, None):
+        with told(ArgumentError):
+            blend.batches(B, length)  # type: ignore[arg-type]
     state = blend.batches(B, T).state
     with told(ShardError):
         shards.Blend(folders, {"a": 1, "b": 1, "c": 1}).batches(B, T, state=state)

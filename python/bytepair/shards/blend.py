@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from math import inf, lcm
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -72,7 +73,7 @@ class Blend:
         }
         _check_same(self.datasets)
         for name, weight in weights.items():
-            if not 0 < weight < inf:
+            if not isinstance(weight, Real) or not 0 < weight < inf:
                 raise refuse(f"the weight of {name!r}", weight, "a number above 0")
         shares = {name: exact_fraction(weights[name]) for name in datasets}
         total = sum(shares.values())

@@ -82,7 +82,7 @@ class Order:
 
     def __post_init__(self) -> None:
         check_choice("packing", self.packing, get_args(Packing))
-        check_numbers(0, 1, length=self.width - 1, buffer=self.buffer)
+        check_numbers(0, 1, buffer=self.buffer)
         shards, width, stream = self.shards, self.width, self.packing == "stream"
         self.dtype = self.mapped(0)[0].dtype if shards else np.dtype(np.uint16)
         units = [max(s.tokens - 1, 0) // (width - 1) if stream else s.documents for s in shards]

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.checks import check_choice, place_of
+from bytepair._internal.checks import check_choice, check_whole, place_of
 from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import FileFormatError, ShardError
 from bytepair.properties.entries import NATIVE
@@ -185,7 +185,8 @@ class Dataset:
         """The order of the rows of all epochs, as in `batches`."""
         for part in chain.from_iterable(shard.parts for shard in self.shards):
             check_size(self._folder / part.file, part.offset + part.bytes)
-        return Order(self.shards, self.mapped, length + 1, seed, packing, buffer)
+        width = check_whole("length", length, least=1) + 1
+        return Order(self.shards, self.mapped, width, seed, packing, buffer)
 
 
 class Batches:
@@ -277,6 +278,7 @@ def verify(
         all is as promised: 1,061,790 tokens (uint16) of 61 documents in 1 shard, format bytepair
         document 0: 'First Citizen:\nBefore we proceed any further, hear me speak...'
     """
+    check_whole("samples", samples)
     path = Path(folder)
     manifest = Manifest.load(path)
     wrong = list(_wrong_tokenizer(path, manifest))
