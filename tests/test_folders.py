@@ -68,7 +68,7 @@ def test_globs_with_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert names(f"{folder}/[b]/", folder) == [n for n in WHOLE if n[0] == "b"]
     monkeypatch.chdir(folder)
     assert [file.path for file in files_matching("a/*.txt").files] == ["a/one.txt"]
-    with told(CorpusError):
+    with told(CorpusError, "no file matches"):
         files_matching(f"{folder}/**/*.jsonl")
 
 

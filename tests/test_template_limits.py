@@ -166,7 +166,7 @@ def test_limits_are_positive(option: str) -> None:
 
 @pytest.mark.parametrize("name", TOO_DEEP)
 def test_a_template_that_is_too_deep_or_long_is_refused(name: str) -> None:
-    with told(errors.ConversationError):
+    with told(errors.ConversationError, "the chat template"):
         render(TOO_DEEP[name], "stranger", {})
 
 

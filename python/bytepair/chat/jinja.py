@@ -129,6 +129,10 @@ class JinjaTemplate:
         return JinjaWriter(tokenizer, self)
 
 
+#: What looks for parts of the names of special tokens takes the square of their lengths.
+_MOST_NAME_CHARS: Final = 512
+
+
 class JinjaWriter(Writer):
     """Converts conversations to segments, with a Jinja template and one tokenizer."""
 
@@ -140,6 +144,11 @@ class JinjaWriter(Writer):
         engine = engine_tokens(tokenizer)
         self._variables = {"tools": None, "documents": None, **engine, **(template.variables or {})}
         longest = sorted(self.special, key=len, reverse=True)
+        if longest and len(longest[0]) > _MOST_NAME_CHARS:
+            raise SpecialTokenError(
+                f"a special token has {len(longest[0]):,} characters; under a template of Jinja, "
+                f"{_MOST_NAME_CHARS} are the most"
+            )
         self._find = re.compile("|".join(map(re.escape, longest)) or r"(?!)")
         self._mask = template.mask or ("blocks" if has_blocks(template.source) else "prefixes")
         self.has_mask = self._mask != "none"

@@ -26,10 +26,6 @@ use crate::rules::normalizer::META;
 /// A vocabulary has fewer ids than this, so that a damaged file cannot ask for all memory.
 pub(crate) const MAX_VOCAB_SIZE: usize = (1 << 21) - 1;
 
-/// The name of a special token has at most this number of bytes: what is done with the beginnings
-/// and the ends of names costs the square of their lengths.
-const MAX_SPECIAL_BYTES: usize = 512;
-
 /// Bytes of memory for a token in a vector of its own, beside its bytes.
 pub(crate) const TOKEN_OVERHEAD_BYTES: usize = 64;
 
@@ -554,7 +550,7 @@ fn index(arena: &[u8], offsets: &[u32], mut ids: Vec<u32>) -> Result<TokenIndex>
     Ok(TokenIndex { short: short.finish(), long: long.finish() })
 }
 
-/// Check special tokens in id order: no empty or too long name, no duplicate name or id.
+/// Check special tokens in id order: no empty name, no duplicate name or id.
 fn check_special(special: &[(String, u32)]) -> Result<()> {
     if let Some(pair) = special.windows(2).find(|pair| pair[0].1 >= pair[1].1) {
         return Err(broken(format!(
@@ -566,11 +562,6 @@ fn check_special(special: &[(String, u32)]) -> Result<()> {
     names.sort_unstable();
     if names.first() == Some(&"") {
         return Err(broken("a special token has an empty name"));
-    }
-    if let Some(long) = names.iter().map(|name| name.len()).find(|&size| size > MAX_SPECIAL_BYTES) {
-        return Err(broken(format!(
-            "a special token has {long} bytes; {MAX_SPECIAL_BYTES} are the most"
-        )));
     }
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(pair) => Err(broken(format!("the special token {:?} is given twice", pair[0]))),
