@@ -80,11 +80,6 @@ def comparable(row: Row, results: Results) -> Results:
     }  # fmt: skip
 
 
-def figures(row: Row, results: Results) -> dict[str, float]:
-    """The median of each library in `comparable`."""
-    return {name: runs.median(found, row.key) for name, found in comparable(row, results).items()}
-
-
 @dataclass(frozen=True)
 class Lead:
     """A row beside the best of the other libraries, in the round with the median ratio.
@@ -94,12 +89,14 @@ class Lead:
         other: the other library, or "".
         theirs: its figure in this round.
         ratios: how many times better ours is in each round, in ascending order.
+        round: the number of the round, from 0.
     """
 
     ours: float
     other: str = ""
     theirs: float = 0
     ratios: Sequence[float] = ()
+    round: int = 0
 
     @property
     def ratio(self) -> float:
@@ -114,10 +111,11 @@ def lead(row: Row, results: Results) -> Lead:
     sign = 1 if row.unit == "MB/s" else -1
     leads = []
     for name, rounds in found.items():
-        pairs = zip(ours, (figures[row.key] for figures in rounds), strict=False)
-        by_ratio = sorted(((mine / theirs) ** sign, mine, theirs) for mine, theirs in pairs)
-        _, mine, theirs = by_ratio[(len(by_ratio) - 1) // 2]
-        leads.append(Lead(mine, name, theirs, [ratio for ratio, *_ in by_ratio]))
+        pairs = list(zip(ours, (figures[row.key] for figures in rounds), strict=False))
+        ratios = [(mine / theirs) ** sign for mine, theirs in pairs]
+        at = ratios.index(statistics.median_low(ratios))
+        mine, theirs = pairs[at]
+        leads.append(Lead(mine, name, theirs, sorted(ratios), at))
     return min(leads, key=lambda one: one.ratio, default=Lead(statistics.median(ours)))
 
 
@@ -132,6 +130,13 @@ def line(row: Row, results: Results, name: str = "", *, spread: bool = False) ->
         cells[2:] = f"{best.other} {number(best.theirs)}", f"{ratio:.2f}", mark
         cells[5:] = [f"{least:.2f} to {most:.2f}"]
     return f"| {' | '.join(cells if spread else cells[:5])} |\n"
+
+
+def figures(row: Row, results: Results) -> dict[str, float]:
+    """The figure of each library in the round of `lead`."""
+    at = lead(row, results).round
+    found = comparable(row, results)
+    return {name: rounds[at][row.key] for name, rounds in found.items() if at < len(rounds)}
 
 
 def number(value: float) -> str:
