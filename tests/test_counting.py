@@ -207,6 +207,7 @@ def test_a_pattern_error_keeps_the_counts_so_far(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="needs signals")
 @pytest.mark.parametrize("pause", [0.0, 0.01, 0.03])
+@pytest.mark.slow
 def test_a_command_that_is_pressed_several_times_saves(tmp_path: Path, pause: float) -> None:
     source, file = tmp_path / "text.jsonl", tmp_path / "partial.parquet"
     # Words that are all new take the longest to count.
@@ -382,6 +383,7 @@ def test_texts_in_a_column_of_bytes_are_read(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_damage_that_the_parquet_crate_does_not_expect_is_not_printed(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -341,6 +341,7 @@ def cluster() -> Any:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_a_ray_cluster(
     cluster: Any, source: list[Path], trained: bytepair.Tokenizer, whole: dict[str, bytes],
     tmp_path: Path, capfd: pytest.CaptureFixture[str],

@@ -302,6 +302,7 @@ def test_packed_parquet_is_unpacked_on_disk(folder: Path) -> None:
     assert texts(folder / "a.parquet.gz") == texts(folder / "a.parquet.zst") == whole
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_row_groups_and_rows(tmp_path: Path) -> None:
     """200 MB in a row group, a text that is too long, and texts that are written as changes."""
     table = pa.table({"text": ["x" * 2000] * 100_000})

@@ -632,6 +632,7 @@ def test_on_a_phone_the_token_stays_visible_beside_its_details(page: Any, view: 
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.slow
 def test_contrast_on_the_page(page: Any, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     enter(page, "<|bos|>Text\t\u200d\x07\n" + ten_scripts())

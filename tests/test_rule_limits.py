@@ -236,6 +236,7 @@ def run(path: Path, text: str = TEXT) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.slow
 def test_what_loads_can_be_used(name: str, tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(DOCUMENTS[name]), encoding="utf-8")

@@ -612,6 +612,7 @@ def test_forged_manifests_and_indexes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["long ones side by side", "one for all rows", "a huge one"])
+@pytest.mark.slow
 def test_memory_is_bounded_whatever_the_texts_of_a_row_group(
     name: str, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:

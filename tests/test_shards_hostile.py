@@ -272,6 +272,7 @@ def test_impossible_values_of_marks(
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_impossible_values_of_marks_of_ranks(
     tmp_path: Path, sources: list[Path], tok: bytepair.Tokenizer
 ) -> None:

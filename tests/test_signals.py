@@ -41,6 +41,7 @@ def _ignore() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("words", [["train", "-"], ["count", "-", "-o", "c.parquet"]])
+@pytest.mark.slow
 def test_a_signal_ends_a_job_of_a_script(
     words: list[str], number: signal.Signals, tmp_path: object
 ) -> None:

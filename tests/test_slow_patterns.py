@@ -34,6 +34,7 @@ def slow() -> bytepair.Tokenizer:
 
 
 @pytest.mark.parametrize("call", ["encode", "encode_offsets", "pretokenize"])
+@pytest.mark.slow
 def test_a_slow_pattern_is_an_error(slow: bytepair.Tokenizer, call: str) -> None:
     calls: dict[str, Callable[[str], object]] = {
         "encode": slow.encode,
@@ -44,6 +45,7 @@ def test_a_slow_pattern_is_an_error(slow: bytepair.Tokenizer, call: str) -> None
         calls[call]("a" * 1000)
 
 
+@pytest.mark.slow
 def test_a_slow_pattern_fails_in_batches_and_counts(slow: bytepair.Tokenizer) -> None:
     with told(SplitError):
         slow.encode_batch(["a" * 1000])
@@ -51,6 +53,7 @@ def test_a_slow_pattern_fails_in_batches_and_counts(slow: bytepair.Tokenizer) ->
         bytepair.count(["a" * 1000], pattern=SLOW)
 
 
+@pytest.mark.slow
 def test_other_threads_run_during_a_slow_search(slow: bytepair.Tokenizer) -> None:
     rounds, done = 0, threading.Event()
 
