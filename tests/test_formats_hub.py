@@ -81,7 +81,8 @@ def test_cached_files_are_checked_against_their_hashes(tmp_path: Path) -> None:
     published.check(tmp_path / "plain")
 
 
-def test_a_missing_package_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with told(ImportError):
         bytepair.load("owner/name-that-is-not-there")
