@@ -192,7 +192,7 @@ def _count(tok: bytepair.Tokenizer, source: str, template: Any, how: ChatOptions
     out = Gathered()
     lengths = [len(ids) for _, _, ids in gathered(read(source, how), out, how, prompt)]
     out.skipped.warn(f"{len(lengths) + out.skipped.count:,} conversations")
-    click.echo("\n".join(map(str, lengths)))
+    sys.stdout.writelines(f"{length}\n" for length in lengths)
 
 
 def _template(

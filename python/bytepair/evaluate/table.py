@@ -294,9 +294,8 @@ def to_json(evaluation: Evaluation) -> str:
         and vars(sweep)
         | {"knee": sweep.knee, "sizes": [int(sweep.sizes[0]), int(sweep.sizes[-1])]},
     }
-    return (
-        json.dumps(value, ensure_ascii=False, indent=2, default=lambda array: array.tolist()) + "\n"
-    )
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=lambda array: array.tolist())
+    return f"{text}\n"
 
 
 #: Longer words may be folded; numbers never are.
