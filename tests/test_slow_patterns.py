@@ -145,11 +145,10 @@ except KeyboardInterrupt:
 def test_ctrl_c_is_noticed_soon_on_every_path(call: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", INTERRUPTED, call, str(tmp_path / "text.txt")]
     after = []
-    for _ in range(3):  # other work of the machine may delay one of them
-        # The work takes a minute, so a second says that it is interrupted.
+    for _ in range(10):  # other work of the machine may delay some of them
         run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
         after.append(float(run.stdout))
-        if after[-1] < 1:
+        if after[-1] < 0.2:
             return
     pytest.fail(f"noticed after {after} s")
 
