@@ -1,4 +1,4 @@
-"""Shards for validation and for training are written in one run, by the split of the inputs."""
+"""Shards for validation and for training are written in one run, by the inputs or by a share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import bytepair
 from bytepair import distributed, shards
 from bytepair.cli import command
-from bytepair.errors import CorpusError, ShardError
+from bytepair.errors import ArgumentError, CorpusError, ShardError
 from bytepair.shards import manifest
 from messages import told
 
@@ -147,3 +147,48 @@ def test_one_file_has_no_part_for_validation(tmp_path: Path, tok: bytepair.Token
         shards.write(tmp_path / "a.txt", tok, tmp_path / "out", split="both")
     with pytest.raises(CorpusError):
         shards.write([{"text": "some text"}], tok, tmp_path / "out", split="both")
+
+
+@pytest.mark.parametrize("name", sorted(shards.LAYOUTS))
+@pytest.mark.parametrize("limit", [100, 10**6])
+def test_a_share_of_the_text_is_for_validation(
+    name: Any, limit: int, tmp_path: Path, tok: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    texts = [f"some text {number:03}" for number in range(400)]
+    (corpus / "0.jsonl").write_text("".join(f'{{"text": "{text}"}}\n' for text in texts[:100]))
+    pq.write_table(pa.table({"text": texts[100:]}), corpus / "1.parquet")
+    sizes = [path.stat().st_size for path in sorted(corpus.iterdir())]
+    for share in (0.001, 0.01, 0.9):
+        end = share * sum(sizes)
+        in_second = max(end - sizes[0], 0) / sizes[1]
+        expected = max(round(min(end / sizes[0], 1) * 100) + round(in_second * 300), 1)
+        options: dict[str, Any] = {"format": name, "tokens_per_shard": limit, "val_share": share}
+        out, ranks = tmp_path / f"{share}", tmp_path / f"ranks{share}"
+        made = shards.write(corpus, tok, out, **options)
+        assert [text.removeprefix("<|bos|>") for text in texts_of(out, tok, None)] == texts
+        assert len(texts_of(out, tok, "val")) == expected
+        assert shards.write(corpus, tok, out, **options) == made
+        assert distributed.shard(corpus, tok, ranks, rank=0, world_size=1, task_bytes=1, **options)
+        assert files(ranks) == files(out)
+        resumed = tmp_path / f"resumed{share}"
+        with monkeypatch.context() as patch:
+            patch.setattr(manifest, "save_mark", dying)
+            with pytest.raises(Killed):
+                shards.write(corpus, tok, resumed, **options)
+        shards.write(corpus, tok, resumed, **options)
+        assert files(resumed) == files(out)
+
+
+def test_a_share_leaves_something_for_training(tmp_path: Path, tok: bytepair.Tokenizer) -> None:
+    made = shards.write(["one text", "another"], tok, tmp_path / "texts", val_share=0.01)
+    assert [shard.split for shard in made.shards] == ["val", "train"]
+    with told(CorpusError):
+        shards.write(["one text"], tok, tmp_path / "one", val_share=0.01)
+    values: list[Any] = [0.0, 1.0, -0.5, float("nan"), "0.5"]
+    for value in values:
+        with told(ArgumentError):
+            shards.write(["one text"], tok, tmp_path / "one", val_share=value)
+    with told(ArgumentError):
+        shards.write(["one text"], tok, tmp_path / "one", val_share=0.5, split="both")

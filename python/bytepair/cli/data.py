@@ -212,6 +212,12 @@ sharding = option.together(
         "writes shards for validation first (of the last file, if the data set does not say), then "
         "for training.  [default: train; all of other sources]",
     ),
+    click.option(
+        "--val-share",
+        type=float,
+        help="Write shards for validation first: of the first documents, with this share of all "
+        "text, such as 0.01.",
+    ),
     option.dropout,
     click.option(
         "--doc-cap",
@@ -371,8 +377,9 @@ def plan(
     dataset = bytepair.plan.PRESETS[options["preset"]].dataset
     if corpus:
         words = ["bytepair", "shard", *corpus, "-t", tokenizer or "", "-o", "shards"]
-        both = ["--split", "both"] if len(bytepair.corpus.list_files(files)) > 1 else []
-        click.echo(f"next: {shlex.join([*words, *both])}")
+        both = len(bytepair.corpus.list_files(files)) > 1
+        words += ["--split", "both"] if both else ["--val-share", "0.01"]
+        click.echo(f"next: {shlex.join(words)}")
     elif needed.shards <= needed.available:
         more = needed.shards + 1  # the last one is for validation
         click.echo(f"next: bytepair download {dataset} -n {more} -o {dataset}")

@@ -10,13 +10,15 @@ from typing import Any, Final, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.checks import check_choice, check_whole
+from bytepair._internal.checks import check_choice, check_kind, check_whole, refuse
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import Errors
+from bytepair.corpus.column import Errors, Skip
+from bytepair.corpus.documents import read
 from bytepair.corpus.files import Files, Input, Split, of_split, recorded
-from bytepair.errors import SpecialTokenError
+from bytepair.corpus.source import Reading
+from bytepair.errors import CorpusError, SpecialTokenError
 from bytepair.shards.layout import Layout, layout
-from bytepair.shards.manifest import InputSplit, ShardFormat
+from bytepair.shards.manifest import Address, InputSplit, ShardFormat
 from bytepair.tokenizer import Tokenizer
 
 TOKENS_PER_SHARD: Final = 100_000_000
@@ -43,6 +45,8 @@ class ShardOptions:
         split: as in `bytepair.count`; or "both": shards of the documents for validation, then those
             for training. As in `corpus.read_documents`, the last file is for validation where no
             data set says it.
+        val_share: in place of `split`, the share of the text for validation, between 0 and 1: the
+            first documents, up to this share of the bytes of the files. All files are read.
         dropout: the probability with which each merge is skipped (BPE-dropout); None or 0 is plain
             encoding. It is much slower, and the ids depend on the order of the inputs.
         seed: with `dropout`, a number from 0 to 2^64 - 1; pass a different one in each epoch.
@@ -63,6 +67,7 @@ class ShardOptions:
     errors: Errors = "strict"
     max_document_bytes: int = DOCUMENT_BYTES
     split: InputSplit | None = None
+    val_share: float | None = None
     dropout: float | None = None
     seed: int | None = None
 
@@ -72,11 +77,19 @@ class ShardOptions:
         for name in ("tokens_per_shard", "max_document_bytes", "doc_cap"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, check_whole(name, value, least=1))
+        if self.val_share is not None:
+            if self.split is not None:
+                raise refuse("split", self.split, "None where val_share divides the text")
+            check_kind("val_share", self.val_share, float)
+            if not 0 < self.val_share < 1:
+                raise refuse("val_share", self.val_share, "between 0 and 1")
 
     @property
     def files_split(self) -> Split | None:
-        """The split of the source that is read; `make_job` divides all for "both"."""
-        return "all" if self.split == "both" else self.split
+        """The split of the source that is read; `make_job` divides all of it."""
+        if self.split == "both" or self.val_share is not None:
+            return "all"
+        return self.split
 
 
 class ShardKeywords(TypedDict, total=False):
@@ -91,6 +104,7 @@ class ShardKeywords(TypedDict, total=False):
     errors: Errors
     max_document_bytes: int
     split: InputSplit | None
+    val_share: float | None
     dropout: float | None
     seed: int | None
 
@@ -103,7 +117,7 @@ class ShardJob:
         tokenizer: the tokenizer.
         files: the inputs, in order.
         values: what the manifest says of the job; "dropout" and "seed" only if merges are dropped,
-            "val_inputs" only if so many of the first inputs are for validation.
+            "val_end" only if the documents before this address are for validation.
         first_input: the number of the first input in the source.
     """
 
@@ -135,10 +149,13 @@ def make_job(
     """Collect everything that determines the shards in a folder."""
     if options.dropout is not None or options.seed is not None:  # the core checks both
         tokenizer.encode_batch_to_numpy([], dropout=options.dropout, seed=options.seed)
-    val: list[Input] = []
+    val_end = None
     if options.split == "both":
         val = of_split(Files(files), "val", by_position=True).files
         files = [*val, *of_split(Files(files), "train", by_position=True).files]
+        val_end = Address(len(val), 0)
+    elif options.val_share is not None:
+        val_end = _end_of_share(files, options, options.val_share)
     largest = max([tokenizer.vocab_size - 1, *tokenizer.special_tokens.values()])
     values = asdict(options) | {
         "dtype": layout(options.format).dtype(largest).name,
@@ -147,14 +164,38 @@ def make_job(
         "eos": special_id(tokenizer, options.eos, "eos"),
         **recorded(files, folder),
     }
-    del values["split"]  # the inputs say which was read
+    del values["split"], values["val_share"]  # the inputs and `val_end` say what was read
     if options.dropout and options.seed is not None:
         values["seed"] = int(options.seed)
     else:
         del values["dropout"], values["seed"]
-    if val:
-        values["val_inputs"] = len(val)
+    if val_end is not None:
+        values["val_end"] = list(val_end)
     return ShardJob(tokenizer, files, values)
+
+
+def _end_of_share(files: list[Input], options: ShardOptions, share: float) -> Address:
+    """The first document for training, if those before it have a share of the bytes of the files.
+
+    The file that contains it is read twice, since its documents are counted first.
+    """
+    ends = np.cumsum([file.size for file in files])
+    share_end = share * float(ends[-1])
+    number = min(int(np.searchsorted(ends, share_end, side="right")), len(files) - 1)
+    reading = Reading(options.column, options.errors, max_document_bytes=options.max_document_bytes)
+    documents = sum(
+        (piece.rows or 0) if isinstance(piece, Skip) else len(piece)
+        for piece in read(files[number], reading)
+    )
+    rest = (float(ends[number]) - share_end) / max(files[number].size, 1)
+    end = max(Address(number, documents - round(rest * documents)), Address(0, 1))
+    if end >= Address(len(files) - 1, documents):
+        raise CorpusError(
+            f"val_share leaves no document for training; {files[number].name} has {documents}",
+            option="val_share",
+            hint="pass a smaller share, or divide the text into more documents",
+        )
+    return end
 
 
 def special_id(tokenizer: Tokenizer, token: bool | str, role: str) -> int | None:

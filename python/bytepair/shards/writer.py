@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from bisect import bisect_left
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias, Unpack
@@ -144,7 +145,7 @@ class Sharder:
         self.shards = list(shards)
         self._before = sum(shard.text_bytes for shard in shards)
         self._limit: int = job.values["tokens_per_shard"]
-        self._val_inputs: int = job.values.get("val_inputs", 0)
+        self._val_end = Address(*job.values.get("val_end", (0, 0)))
         self._skipped: list[SkipRecord] = []
         self._share = ShareRead(int(job.starts[-1]))
 
@@ -166,8 +167,8 @@ class Sharder:
         """Begin the next shard, with the document at an address."""
         layout = self._job.layout
         is_val = layout.validation and not self.shards
-        if self._val_inputs:
-            is_val = first.input < self._val_inputs
+        if "val_end" in self._job.values:
+            is_val = first < self._val_end
         split: ShardSplit = "val" if is_val else "train"
         offset = 0
         if layout.joined:
@@ -203,13 +204,11 @@ class Sharder:
         room = self._limit - self._writer.tokens
         end = int(np.searchsorted(batch.offsets, batch.offsets[start] + room, side="right")) - 1
         end = max(end, start + (self._writer.documents == 0))
-        if not (self._val_inputs and self._writer.split == "val"):
+        if "val_end" not in self._job.values or self._writer.split == "train":
             return end
         if self._job.layout.joined:  # one file, and so one shard
             end = len(batch.offsets) - 1
-        training = (first for first, place in zip(batch.starts, batch.places, strict=True)
-                    if place.input >= self._val_inputs)  # fmt: skip
-        return min(end, int(next(training, end)))
+        return bisect_left(range(end), self._val_end, key=batch.place)
 
     def _finish(self) -> None:
         if self._skipped and not (self.shards or self._writer.documents):
