@@ -202,7 +202,6 @@ header: ## write bytepair.h, from the crate
 bench: setup ## compare with the peers that are installed; see benchmarks/README.md
 	$(BIN)/python benchmarks/train.py
 	$(BIN)/python benchmarks/encode.py
-	$(BIN)/python benchmarks/load.py
 
 check: lint test ## before a commit: the linters, and the tests that take minutes
 

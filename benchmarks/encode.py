@@ -7,16 +7,14 @@ python benchmarks/encode.py CORPUS --rank-file cl100k_base.tiktoken --pattern gp
 from __future__ import annotations
 
 import argparse
-import contextlib
-import ctypes
 import gc
 import hashlib
-import os
-import random
+import json
+import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,33 +23,19 @@ import numpy as np
 
 import bytepair
 import runs
-from bytepair.corpus import read
-from bytepair.corpus.column import strings
-from peers import PACKAGES, PEERS, SEPARATOR, Calls, Vocabulary, flat
+from peers import MODELS, PEERS, SEPARATOR, Calls, Vocabulary, flat
 
-MESSAGE = (
-    "Hi! Could you please explain how byte pair encoding works, and why GPT-4 needs it? "
-    "Thanks a lot :-)\n"
-)
+#: What is encoded before single texts are timed.
+MESSAGE = "Hi! Could you please explain how byte pair encoding works, and why GPT-4 needs it?\n"
 #: How many texts of 100 characters are encoded that the process has not encoded before.
 FRESH = 4000
 #: How many texts of 2,000 characters are encoded, of which the slowest counts.
 REQUESTS = 25_000
-#: How much is encoded at once where memory is measured, in bytes.
-BATCH = 10_000_000
 #: Loads a library.
 Load = Callable[[], Calls]
 Figures = dict[str, Any]
-
-
-def documents(source: str, megabytes: float) -> Iterator[str]:
-    size = 0.0
-    for batch in read.read_batches(Path(source) if source else bytepair.sample.paths()):
-        for text in strings(batch):
-            if size >= megabytes * 1e6:
-                return
-            yield text
-            size += len(text.encode())
+#: A call of `AutoTokenizer`, and its inputs.
+Task = tuple[Callable[[Any, Any], Any], list[Any]]
 
 
 def digest(*parts: Any) -> str:
@@ -81,7 +65,7 @@ def passes(load: Load, megabytes: float, encode: Callable[[Calls], Any]) -> Figu
 
 def steady(load: Load, args: argparse.Namespace) -> Figures:
     """Strings to arrays: the first half of the texts warms the caches, the second half is timed."""
-    texts = list(documents(args.source, args.megabytes))
+    texts = list(runs.texts(args.source, args.megabytes))
     half = len(texts) // 2
     met, new = texts[:half], texts[half:]
     gc.collect()
@@ -97,14 +81,14 @@ def steady(load: Load, args: argparse.Namespace) -> Figures:
 
 def lists(load: Load, args: argparse.Namespace) -> Figures:
     """Strings to lists."""
-    texts = list(documents(args.source, args.megabytes))
+    texts = list(runs.texts(args.source, args.megabytes))
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     return passes(load, megabytes, lambda calls: calls.lists(texts))
 
 
 def arrays(load: Load, args: argparse.Namespace) -> Figures:
     """Strings to arrays; to lists, if a library has no call for arrays."""
-    texts = list(documents(args.source, args.megabytes))
+    texts = list(runs.texts(args.source, args.megabytes))
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     return passes(load, megabytes, lambda calls: (calls.arrays or calls.lists)(texts))
 
@@ -122,20 +106,19 @@ def file(load: Load, args: argparse.Namespace) -> Figures:
 
 
 def message(load: Load, args: argparse.Namespace) -> Figures:
-    """A message of 100 bytes, in microseconds: the first call, others, the same again."""
-    texts = (text[:2000] for text in documents(args.source, args.megabytes))
+    """New texts of 100 characters, a call for each, in microseconds."""
+    texts = (text[:2000] for text in runs.texts(args.source, args.megabytes))
     fresh = [text[at : at + 100] for text in texts for at in range(0, len(text), 100)][:FRESH]
     one = load().one
-    first, _ = seconds(lambda: one(MESSAGE))
-    others, _ = seconds(lambda: [one(text) for text in fresh])
-    again = min(seconds(lambda: [one(MESSAGE) for _ in range(1000)])[0] for _ in range(15))
-    times = {"first": 1e6 * first, "fresh": 1e6 * others / len(fresh), "again": 1e3 * again}
-    return {**times, "digest": digest(*(np.asarray(one(t), np.uint32) for t in [MESSAGE, *fresh]))}
+    one(MESSAGE)
+    taken, found = seconds(lambda: [one(text) for text in fresh])
+    ids = [np.asarray(ids, np.uint32) for ids in found]
+    return {"fresh": 1e6 * taken / len(fresh), "digest": digest(*ids)}
 
 
 def slowest(load: Load, args: argparse.Namespace) -> Figures:
     """Texts of 2,000 characters, a call for each: milliseconds of the slowest after the first."""
-    whole = (text for text in documents(args.source, args.megabytes))
+    whole = runs.texts(args.source, args.megabytes)
     texts = [text[at : at + 2000] for text in whole for at in range(0, len(text), 2000)][:REQUESTS]
     gc.collect()
     gc.disable()
@@ -152,7 +135,7 @@ def slowest(load: Load, args: argparse.Namespace) -> Figures:
 
 def growing(load: Load, args: argparse.Namespace) -> Figures:
     """A conversation is sent again with 1,000 characters more, 100 times: microseconds each."""
-    text = "".join(documents(args.source, args.megabytes))
+    text = "".join(runs.texts(args.source, args.megabytes))
     turns = [text[:end] for end in range(1000, 100_001, 1000)]
     one = load().one
     one(MESSAGE)
@@ -163,7 +146,7 @@ def growing(load: Load, args: argparse.Namespace) -> Figures:
 
 def decode(load: Load, args: argparse.Namespace) -> Figures:
     """Ids to text, a call for each document: lists, and arrays."""
-    texts = list(documents(args.source, args.megabytes))
+    texts = list(runs.texts(args.source, args.megabytes))
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     ids = bytepair.load(args.files / "tokenizer.bytepair").encode_batch(texts)
     calls = load()
@@ -188,97 +171,84 @@ def decoding(
     return megabytes / min(taken), digest(*plain)
 
 
-def unsplittable() -> dict[str, str]:
-    """Texts of 1 MB that are one pretoken."""
-    rng = random.Random(1)
+def pieces(text: str, length: int, most: int) -> list[str]:
+    """Up to `most` pieces of `length` characters from all over a text, without overlap."""
+    step = max(length, len(text) // most)
+    return [text[at : at + length] for at in range(0, len(text) - length, step)][:most]
+
+
+def tasks(text: str) -> dict[str, Task]:
+    """What is measured of `AutoTokenizer`: the call, and inputs that are new to the process."""
+    each = pieces(text, 1000, 4000)
+    batches = [each[at : at + 1000] for at in range(0, len(each) - 999, 1000)]
+    one = lambda tok, given: tok(given)  # noqa: E731
     return {
-        "a": "a" * 10**6,
-        "letters": "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=10**6)),
-        "spaces": " " * 10**6,
-        "chinese": "".join(chr(rng.randrange(0x4E00, 0x9FA5)) for _ in range(10**6 // 3)),
-        "base64": "".join(rng.choices("abcdefghijklmnopqrstuvwxyzABCDEFGHIJ0123456789+/", k=10**6)),
+        "100 bytes": (one, pieces(text, 100, 4000)),
+        "100 kB": (one, pieces(text, 100_000, 20)),
+        "1,000 texts of 1 kB": (one, batches),
+        "1,000 texts of 1 kB, padded": (lambda tok, given: tok(given, padding=True), batches),
+        "1,000 texts of 1 kB, with offsets": (
+            lambda tok, given: tok(given, return_offsets_mapping=True),
+            batches,
+        ),
+        "decode 100 kB": (lambda tok, ids: tok.decode(ids, skip_special_tokens=True), []),
     }
 
 
-def hard(load: Load, args: argparse.Namespace) -> Figures:
-    """One of them, `args.text`, in milliseconds."""
-    text = unsplittable()[args.text]
-    calls = load()
-    calls.one(MESSAGE)
-    taken, ids = seconds(lambda: calls.one(text))
-    return {"ms": 1e3 * taken, "digest": digest(np.asarray(ids, np.uint32))}
+def models(load: Load, args: argparse.Namespace) -> Figures:
+    """`AutoTokenizer`, in microseconds: half of the inputs warm it up, the other half is timed."""
+    tok: Any = load()
+    text = "\n".join(runs.texts(args.source, args.megabytes))
+    gc.disable()
+    figures: Figures = {}
+    for name, (call, inputs) in tasks(text).items():
+        given = inputs or [tok(one).input_ids for one in pieces(text, 100_000, 10)]
+        half = len(given) // 2
+        try:
+            for one in given[:half]:
+                call(tok, one)
+        except NotImplementedError as error:
+            print(f"{args.worker} does not do {name}: {error}", file=sys.stderr)
+            continue
+        for when in ("new", "again"):
+            taken, found = zip(
+                *(seconds(partial(call, tok, one)) for one in given[half:]), strict=True
+            )
+            figures[f"{name}, {when}"] = 1e6 * statistics.median(taken)
+        figures[f"digest of {name}"] = digest(*map(plain, found))
+    return figures
 
 
-def resident() -> float:
-    """The memory of this process, in MB, without what Python and its allocator keep for later."""
-    gc.collect()
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
-def varied(path: Path, megabytes: float) -> Iterator[list[str]]:
-    """Batches of documents; each pass over the file shifts the lowercase letters."""
-    letters, total = "abcdefghijklmnopqrstuvwxyz", 0
-    for shift in range(len(letters)):
-        others = str.maketrans(letters, letters[shift:] + letters[:shift])
-        with path.open() as file:
-            while text := file.read(BATCH):
-                yield (text.translate(others) if shift else text).split(SEPARATOR)
-                total += len(text)
-                if total >= megabytes * 1e6:
-                    return
-
-
-def memory(load: Load, args: argparse.Namespace) -> Figures:
-    """By how much the process has grown, in MB: loaded, and when all texts and ids are gone."""
-    path = args.files / "documents.txt"
-    for _ in varied(path, 2 * BATCH / 1e6):
-        pass
-    before = resident()
-    calls = load()
-    loaded, count = resident(), 0
-    for batch in varied(path, args.megabytes):
-        count += len(flat((calls.arrays or calls.lists)(batch))[0])
-        del batch
-    grown = {"loaded_mb": loaded - before, "resident_mb": resident() - before}
-    return {**grown, "digest": str(count)}
+def plain(found: Any) -> bytes:
+    """A text, or the ids and masks of one text or several, as bytes."""
+    if isinstance(found, str):
+        return found.encode()
+    return json.dumps([found["input_ids"], found["attention_mask"]]).encode()
 
 
 KINDS: dict[str, Callable[[Load, argparse.Namespace], Figures]] = {
     kind.__name__: kind
-    for kind in (lists, arrays, steady, file, message, slowest, growing, decode, hard, memory)
+    for kind in (lists, arrays, steady, file, message, slowest, growing, decode, models)
 }
 
 
 def work(args: argparse.Namespace) -> None:
     vocabulary = Vocabulary(args.files, args.rank_file, args.pattern, args.threads)
-    runs.say(KINDS[args.output](partial(PEERS[args.worker], vocabulary), args))
-
-
-def show(results: dict[str, list[dict[str, Any]]]) -> None:
-    """A table of all figures."""
-    rows = {name: rows for name, rows in results.items() if rows}
-    keys = [key for key in rows["bytepair"][0] if key not in ("digest", "seconds")]
-    print("| library | " + " | ".join(keys) + " | ids |")
-    print("| --- " * (len(keys) + 2) + "|")
-    for name, found in rows.items():
-        figures = [f"{runs.median(found, key):.3g}" if key in found[0] else "" for key in keys]
-        same = found[0]["digest"] == rows["bytepair"][0]["digest"]
-        print(f"| {name} | " + " | ".join(figures) + f" | {'equal' if same else 'not equal'} |")
+    known: dict[str, Callable[[Vocabulary], Any]] = MODELS if args.output == "models" else PEERS
+    runs.say(KINDS[args.output](partial(known[args.worker], vocabulary), args))
 
 
 def arguments() -> argparse.Namespace:
-    parser = runs.parser(__doc__, PEERS)
+    parser = runs.parser(__doc__)
     runs.add_vocabulary(parser)
     parser.add_argument("source", nargs="?", default="")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--output", choices=KINDS, default="lists", help="what is measured")
-    parser.add_argument("--text", choices=unsplittable(), default="a", help="for `hard`")
     parser.add_argument("--megabytes", type=float, default=10)
-    parser.add_argument("--files", type=Path, help="the vocabulary in each form; made if not given")
-    return parser.parse_args()
+    parser.add_argument("--peers", nargs="*", help="those that are compared; all, if not given")
+    args = parser.parse_args()
+    args.peers = args.peers or [*(MODELS if args.output == "models" else PEERS)]
+    return args
 
 
 def main() -> None:
@@ -288,16 +258,16 @@ def main() -> None:
         work(args)
         return
     with tempfile.TemporaryDirectory() as folder:
-        command = [str(Path(__file__).resolve()), *sys.argv[1:]]
+        command = runs.again()
         if not args.files:
             Vocabulary(Path(folder), args.rank_file, args.pattern).write()
-            if args.output in ("file", "memory"):
-                text = SEPARATOR.join(documents(args.source, args.megabytes))
+            if args.output == "file":
+                text = SEPARATOR.join(runs.texts(args.source, args.megabytes))
                 (Path(folder) / "documents.txt").write_text(text)
             command += ["--files", folder]
         results = runs.measure(command, args.peers, args.rounds)
-    show(results)
-    runs.record(args.record, results, [PACKAGES.get(name, name) for name in PEERS])
+    runs.show(results)
+    runs.record(args.record, results)
 
 
 if __name__ == "__main__":

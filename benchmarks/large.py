@@ -1,123 +1,110 @@
-"""Training on one text file that is larger than memory: time, memory and what is spilled, by size.
+"""Counting and training on more text than a disk has: time and memory, with and without a limit.
 
-    python benchmarks/large.py DATA FILE --gigabytes 1 4 12 40
+    python benchmarks/large.py DATA --gigabytes 20 --limits none 1000
+    python benchmarks/large.py DATA --gigabytes 100 --limits 2000 --rounds 1 --count-only
 
-Input: the folder of texts of `texts.py`, and the name of a file, which is written and removed. The
-file repeats the English texts. In each copy some letters are exchanged, drawn by the number of the
-copy, so that words stay new however large the file is. It grows from size to size; for each, new
-processes count it and train on it. Output: a row of a table for each size. It takes as much of the
-disk as the largest size.
+Input: the folder of texts of `texts.py`. Its English documents are made into a stream of any
+length. In each copy some letters are exchanged, drawn by the number of the copy, so that words stay
+new however long the stream is. Limits are in MB. A process for each limit counts the stream and
+then trains on the counts; they take turns. The time of making text is not counted. The digest of
+the counts must be the same with all limits. Linux only.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import random
+import hashlib
 import resource
-import string
-import subprocess
-import sys
-import tempfile
-import threading
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 import bytepair
 import runs
-from bytepair.corpus import read
-from bytepair.corpus.column import strings
-from peers import SEPARATOR
+import texts
 
-#: Letters that are exchanged in a copy.
+#: Letters that are exchanged in a copy of the text.
 LETTERS = 6
-#: How much of the English texts a copy has, in bytes.
-COPY = 250_000_000
 
 
-def exchange(copy: int) -> bytes:
-    """The table of `bytes.translate` of a copy: some letters take each other's places."""
-    one = random.Random(copy).sample(string.ascii_lowercase, LETTERS if copy else 0)
-    other = one[1:] + one[:1]
-    return bytes.maketrans("".join(one).encode(), "".join(other).encode())
+class Timed:
+    """Passes on what another iterable makes, and knows how long that took but for the first."""
+
+    def __init__(self, made: Iterable[pa.Array]) -> None:
+        self.made = iter(made)
+        self.next = next(self.made, None)
+        self.seconds = self.processor = 0.0
+
+    def __iter__(self) -> Iterator[pa.Array]:
+        while self.next is not None:
+            yield self.next
+            started, used = time.perf_counter(), time.thread_time()
+            self.next = next(self.made, None)
+            self.seconds += time.perf_counter() - started
+            self.processor += time.thread_time() - used
 
 
-def grow(file: Path, text: bytes, size: int) -> None:
-    """Append copies until the file has this many bytes."""
-    with file.open("ab") as out:
-        while (done := out.tell()) < size:
-            copy = done // len(text)
-            out.write(text.translate(exchange(copy))[: size - done])
+def digest(counts: bytepair.Counts) -> str:
+    """A hash of all pretokens and their counts."""
+    found = hashlib.sha256()
+    columns = counts.core.columns()
+    for column in (columns.data, columns.offsets, columns.counts):
+        found.update(column.data)
+    return found.hexdigest()[:12]
 
 
-def spilled(folder: str, most: list[int], done: threading.Event) -> None:
-    """Watch how much is in the folder of temporary files."""
-    while not done.wait(0.1):
-        files = (Path(at, name) for at, _, names in os.walk(folder) for name in names)
-        most[0] = max(most[0], sum(file.stat().st_size for file in files if file.exists()))
-
-
-def work(file: str, vocab_size: int) -> dict[str, Any]:
-    """Count the file and train on the counts: seconds, and the number of distinct pretokens."""
-    started = time.perf_counter()
-    counts = bytepair.count(Path(file), pattern="gpt2")
-    counted = time.perf_counter()
-    bytepair.train(counts, vocab_size, special_tokens=[])
+def processor() -> float:
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    return {
-        "count": counted - started,
-        "train": time.perf_counter() - counted,
-        "processor": usage.ru_utime + usage.ru_stime,
+    return usage.ru_utime + usage.ru_stime
+
+
+def work(args: argparse.Namespace) -> dict[str, Any]:
+    """Count within the limit, and train on the counts: seconds and memory of both."""
+    limit = None if args.worker == "none" else int(args.worker) * 10**6
+    text = Timed(texts.varied(args.data / "large", int(args.gigabytes * 1e9), LETTERS))
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is that of now
+    before, written = runs.peak_mb(), written_mb()
+    started, used = time.perf_counter(), processor()
+    counts = bytepair.count(text, pattern="gpt2", reading=bytepair.Reading(memory_limit=limit))
+    figures = {
+        "count": time.perf_counter() - started - text.seconds,
+        "processor": processor() - used - text.processor,
+        "before_mb": before,
+        "peak_count_mb": runs.peak_mb(),
+        "written_mb": written_mb() - written,
         "distinct": len(counts),
     }
+    started = time.perf_counter()
+    if not args.count_only:
+        bytepair.train(counts, args.vocab_size, special_tokens=[])
+    figures |= {"train": time.perf_counter() - started, "peak_train_mb": runs.peak_mb()}
+    # Last, because it reads counts that are in mapped files.
+    return {**figures, "digest": digest(counts)}
 
 
-def measure(file: Path, vocab_size: int) -> dict[str, Any]:
-    """The figures of a new process, with its wall time and the most that it spilled."""
-    with tempfile.TemporaryDirectory(dir=file.parent) as folder:
-        most, done = [0], threading.Event()
-        watcher = threading.Thread(target=spilled, args=(folder, most, done))
-        watcher.start()
-        started = time.perf_counter()
-        command = [sys.executable, __file__, str(file), "--worker", str(vocab_size)]
-        ran = subprocess.run(command, env={**os.environ, "TMPDIR": folder}, capture_output=True)
-        wall = time.perf_counter() - started
-        done.set()
-        watcher.join()
-    if ran.returncode:
-        sys.exit(ran.stderr.decode())
-    return {**json.loads(ran.stdout), "wall": wall, "spilled_mb": most[0] / 1e6}
+def written_mb() -> float:
+    """What this process has written to files, in MB."""
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return int(dict(line.split(": ") for line in lines)["wchar"]) / 1e6
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = runs.parser(__doc__, rounds=3)
     parser.add_argument("data", type=Path, help="the folder of texts")
-    parser.add_argument("file", type=Path, nargs="?", help="the file that is written and removed")
-    parser.add_argument("--gigabytes", type=float, nargs="*", default=[1, 4])
+    parser.add_argument("--gigabytes", type=float, default=4)
+    parser.add_argument("--limits", nargs="*", default=["none", "1000"], help="MB, or none")
     parser.add_argument("--vocab-size", type=int, default=65_536)
-    parser.add_argument("--worker", type=int, help="measure here and now, with so many ids")
+    parser.add_argument("--count-only", action="store_true", help="do not train")
     args = parser.parse_args()
     if args.worker:
-        runs.say(work(str(args.data), args.worker))
+        runs.say(work(args))
         return
-    text = bytearray()
-    for batch in read.read_batches(args.data / "large"):
-        text += SEPARATOR.join([*strings(batch), ""]).encode()
-        if len(text) >= COPY:
-            break
-    print("| GB | wall s | processor s | count s | train s | peak MB | spilled MB | distinct |")
-    print("| --- " * 8 + "|", flush=True)
-    try:
-        for size in args.gigabytes:
-            grow(args.file, bytes(text), int(size * 1e9))
-            row = measure(args.file, args.vocab_size)
-            figures = (f"{row[key]:.1f}" for key in ("wall", "processor", "count", "train"))
-            sizes = (f"{row[key]:,.0f}" for key in ("peak_mb", "spilled_mb", "distinct"))
-            print(f"| {size:g} | {' | '.join(figures)} | {' | '.join(sizes)} |", flush=True)
-    finally:
-        args.file.unlink(missing_ok=True)
+    results = runs.measure(runs.again(), args.limits, args.rounds)
+    runs.show(results)
+    runs.record(args.record, results)
 
 
 if __name__ == "__main__":

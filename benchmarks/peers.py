@@ -1,4 +1,4 @@
-"""The libraries that are compared, each by its quickest public calls.
+"""The encoders that are compared, each by its quickest public calls.
 
 A loader takes where the vocabulary is, in each form, and gives the calls. Import and loading are
 its own; who times them calls it within the time.
@@ -6,8 +6,10 @@ its own; who times them calls it within the time.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,8 +33,8 @@ class Vocabulary:
     """Where a vocabulary is.
 
     Attributes:
-        folder: `tokenizer.bytepair`, `tokenizer.json`, and `published.json`, which is the same
-            with the pattern as others have published it.
+        folder: `tokenizer.bytepair`, `tokenizer.json`, `published.json`, which is the same with
+            the pattern as others have published it, and `model`, which `AutoTokenizer` reads.
         rank_file: its ranks; an empty text for that of the sample.
         pattern: the name of the split pattern.
         threads: how many threads may be used.
@@ -45,7 +47,8 @@ class Vocabulary:
 
     def write(self) -> None:
         """Fill the folder."""
-        tok = bytepair.Tokenizer.from_ranks(runs.ranks(self.rank_file), pattern=self.pattern)
+        ranks = runs.ranks(self.rank_file)
+        tok = bytepair.Tokenizer.from_ranks(ranks, pattern=self.pattern)
         tok.save(self.folder)
         theirs = self.folder / "tokenizer.json"
         bytepair.compat.to_huggingface(tok, special=False).save(str(theirs))
@@ -54,6 +57,9 @@ class Vocabulary:
             split, *_ = description["pre_tokenizer"]["pretokenizers"]
             split["pattern"]["Regex"] = PUBLISHED[self.pattern]
         (self.folder / "published.json").write_text(json.dumps(description))
+        tok = tok.replace(special_tokens={SEPARATOR: len(ranks)})
+        tok = tok.replace(roles={"eos": SEPARATOR, "pad": SEPARATOR})
+        tok.export(self.folder / "model", format="huggingface")
 
 
 @dataclass(frozen=True)
@@ -214,8 +220,34 @@ PEERS: dict[str, Callable[[Vocabulary], Calls]] = {
     "rs_bpe": with_rs_bpe,
 }
 
-#: The names of their packages, where they differ.
-PACKAGES = {"quicktok": "quicktok-v1", "toktok": "toktok-rs"}
+
+def auto_tokenizer(v: Vocabulary, patch: Callable[[], object] = lambda: None) -> Any:
+    """What `AutoTokenizer` loads; `patch` makes it run on another library."""
+    from transformers import AutoTokenizer
+
+    with contextlib.redirect_stdout(sys.stderr):
+        patch()
+    return AutoTokenizer.from_pretrained(v.folder / "model")
+
+
+def on_bytepair(v: Vocabulary) -> Any:
+    from bytepair.compat import huggingface
+
+    return auto_tokenizer(v, huggingface.use)
+
+
+def on_fastokens(v: Vocabulary) -> Any:
+    import fastokens
+
+    return auto_tokenizer(v, fastokens.patch_transformers)
+
+
+#: What `AutoTokenizer` runs on.
+MODELS: dict[str, Callable[[Vocabulary], Any]] = {
+    "bytepair": on_bytepair,
+    "tokenizers": auto_tokenizer,
+    "fastokens": on_fastokens,
+}
 
 
 def flat(result: Any) -> tuple[Any, Any]:

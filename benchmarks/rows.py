@@ -1,33 +1,26 @@
 """What the table of benchmarks measures: each row, on which text, with which libraries.
 
 Input: a folder of texts as `texts.py` makes it, and a number of rounds. Output: for each row, what
-the processes of each library printed. A row is a command of `encode.py`, `train.py` or
-`huggingface.py`.
+the processes of each library printed. A row is a command of `encode.py` or `train.py`.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import runs
-from bytepair.corpus import read
-from bytepair.corpus.column import strings
-from peers import SEPARATOR, Vocabulary
+import texts
+from peers import MODELS, SEPARATOR, Vocabulary
 
 FAST = ("bytepair", "gigatoken", "fastokens", "snaptokens", "quicktok", "toktok")
 ALL = (*FAST, "tiktoken", "tokenizers", "tokie")
 DECODERS = (*ALL, "rs_bpe")
 TRAINERS = ("bytepair", "rustbpe", "tokenizers")
-MODELS = ("bytepair", "tokenizers", "fastokens")
 PATTERNS = {"cl100k_base": "gpt4", "o200k_base": "gpt4o"}
-Results = dict[str, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -38,8 +31,7 @@ class Row:
         name: what is done, as the table says it.
         key: the figure that is shown.
         unit: its unit; less is better but for MB/s.
-        output: what `encode.py` measures; the ending of the corpus for `train`; empty for
-            transformers.
+        output: what `encode.py` measures; for `train.py`, the ending of the corpus.
         source: the folder of texts.
         megabytes: how much of it.
         peers: who takes part.
@@ -62,7 +54,14 @@ class Row:
     @property
     def measurement(self) -> tuple[Any, ...]:
         """What identifies the processes of a row; rows with an equal key share them."""
-        return (self.script, self.output, self.source, self.megabytes, self.vocabulary)
+        return (
+            self.script,
+            self.output,
+            self.source,
+            self.megabytes,
+            self.vocabulary,
+            self.threads,
+        )
 
 
 O200K = "o200k_base"
@@ -91,16 +90,16 @@ ROWS = (
     Row("decode English, arrays", "array", "MB/s", "decode", "english", 10, DECODERS),
     Row("decode many languages, lists", "list", "MB/s", "decode", "multilingual", 10, DECODERS),
     Row("decode many languages, arrays", "array", "MB/s", "decode", "multilingual", 10, DECODERS),
-    Row("transformers, a text of 100 bytes", "100 bytes, new", "µs", "", "english", 30, MODELS,
-        script="huggingface.py"),
-    Row("transformers, 1,000 texts of 1 kB", "1,000 texts of 1 kB, new", "µs", "", "english", 30,
-        MODELS, threads=2, script="huggingface.py"),
+    Row("transformers, a text of 100 bytes", "100 bytes, new", "µs", "models", "english",
+        30, tuple(MODELS)),
+    Row("transformers, 1,000 texts of 1 kB", "1,000 texts of 1 kB, new", "µs", "models",
+        "english", 30, tuple(MODELS)),
 )  # fmt: skip
 
 
 def measure(data: Path, rounds: int, quick: bool, wanted: list[str] | None) -> dict[str, Any]:
     """Every row whose name has a part that is wanted; the figures of each library, by row."""
-    found: dict[tuple[Any, ...], Results] = {}
+    found: dict[tuple[Any, ...], runs.Results] = {}
     rows = [row for row in ROWS if not wanted or any(part in row.name for part in wanted)]
     with tempfile.TemporaryDirectory() as folder:
         for row in rows:
@@ -125,8 +124,6 @@ def prepare(row: Row, data: Path, folder: Path, quick: bool) -> list[str]:
     common = [script, str(data / row.source), "--rank-file", vocabulary.rank_file]
     common += ["--pattern", vocabulary.pattern, "--files", str(vocabulary.folder)]
     common += ["--threads", str(row.threads)]
-    if row.script == "huggingface.py":
-        return common
     if row.output == "file":
         write_varied(data / row.source, vocabulary.folder / "documents.txt", megabytes)
     options = ["--output", row.output, "--megabytes", str(megabytes)]
@@ -136,29 +133,13 @@ def prepare(row: Row, data: Path, folder: Path, quick: bool) -> list[str]:
 def written(row: Row, data: Path, folder: Path) -> Vocabulary:
     """The vocabulary of a row, in every form; made once."""
     rank_file = data / "vocabularies" / f"{row.vocabulary}.tiktoken"
-    pattern = PATTERNS[row.vocabulary]
-    models = row.script == "huggingface.py"
-    place = folder / (row.vocabulary + "-models" * models)
-    made = Vocabulary(place, str(rank_file), pattern, row.threads)
-    if not place.exists():
-        place.mkdir()
-        if models:
-            import huggingface
-
-            huggingface.write_model(made.rank_file, pattern, place)
-        else:
-            made.write()
+    made = Vocabulary(
+        folder / row.vocabulary, str(rank_file), PATTERNS[row.vocabulary], row.threads
+    )
+    if not made.folder.exists():
+        made.folder.mkdir()
+        made.write()
     return made
-
-
-def texts(source: Path, megabytes: float) -> Iterator[str]:
-    size = 0
-    for batch in read.read_batches(source):
-        for text in strings(batch):
-            if size >= megabytes * 1e6:
-                return
-            yield text
-            size += len(text.encode())
 
 
 def corpus(source: Path, folder: Path, ending: str, megabytes: float) -> Path:
@@ -170,11 +151,11 @@ def corpus(source: Path, folder: Path, ending: str, megabytes: float) -> Path:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        table = pa.table({"text": list(texts(source, megabytes))})
+        table = pa.table({"text": list(runs.texts(source, megabytes))})
         pq.write_table(table, path, row_group_size=512, compression="zstd")
         return path
     with path.open("w", encoding="utf-8", newline="") as out:
-        for text in texts(source, megabytes):
+        for text in runs.texts(source, megabytes):
             out.write(json.dumps({"text": text}) + "\n" if ending == "jsonl" else text + "\n")
     return path
 
@@ -186,18 +167,7 @@ def write_varied(source: Path, path: Path, megabytes: float) -> None:
     """
     between = ""
     with path.open("w", encoding="utf-8", newline="") as out:
-        for text in varied(source, megabytes):
-            out.write(between + text)
-            between = SEPARATOR
-
-
-def varied(source: Path, megabytes: float) -> Iterator[str]:
-    pairs = ["aa", *re.findall("..", "bkgpdmvwcfhlzxjq")]
-    size = 0.0
-    for one, other in cycle(pairs):
-        table = str.maketrans(one + other, other + one)
-        for text in texts(source, megabytes - size):
-            yield text if one == other else text.translate(table)
-            size += len(text.encode()) / 1e6
-        if size >= megabytes:
-            return
+        for column in texts.varied(source, int(megabytes * 1e6), letters=2):
+            for text in column.to_pylist():
+                out.write(between + text)
+                between = SEPARATOR

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-import huggingface
+import peers
 import runs
 
 Encode = Callable[[str], Any]
@@ -46,38 +46,26 @@ REQUESTS = 500
 LENGTHS = {1_000: 90, 10_000: 9, 100_000: 1}
 PERCENTILES = {"p50": 50, "p99": 99, "p99.9": 99.9}
 PATHS = ["loop", "thread"]
-PEERS = {
-    "bytepair": "bytepair",
-    "wrapper": "`AutoTokenizer` on bytepair",
-    "tokenizers": "`AutoTokenizer` on tokenizers",
-    "fastokens": "`AutoTokenizer` on fastokens",
-    "framework": "no tokenizer",
+#: What encodes a prompt.
+ENCODERS: dict[str, Callable[[peers.Vocabulary], Encode]] = {
+    "bytepair": lambda v: peers.PEERS["bytepair"](v).one,
+    "wrapper": lambda v: model("bytepair", v),
+    "tokenizers": lambda v: model("tokenizers", v),
+    "fastokens": lambda v: model("fastokens", v),
+    "framework": lambda v: lambda text: [],
 }
 
 
-# ---------------------------------------------------------------------------- the services
-
-
-def encoder(name: str, folder: Path) -> Encode:
-    """What encodes a prompt."""
-    if name == "framework":
-        return lambda text: []
-    if name == "bytepair":
-        import bytepair
-
-        tok = bytepair.load(folder)
-        return lambda text: tok.encode(text, special="all")
-    from transformers import AutoTokenizer
-
-    huggingface.PEERS["bytepair" if name == "wrapper" else name]()
-    auto = AutoTokenizer.from_pretrained(folder)
+def model(name: str, v: peers.Vocabulary) -> Encode:
+    """`AutoTokenizer` on a library."""
+    auto = peers.MODELS[name](v)
     return lambda text: auto(text).input_ids
 
 
-def application(name: str, folder: Path) -> Any:
+def application(name: str, vocabulary: peers.Vocabulary) -> Any:
     """A service that answers with the number of ids, or with ids, or with the time it has used."""
     fastapi: Any = importlib.import_module("fastapi")
-    app, encode = fastapi.FastAPI(), encoder(name, folder)
+    app, encode = fastapi.FastAPI(), ENCODERS[name](vocabulary)
 
     async def ids(body: Body) -> list[int]:
         return list(encode(body["text"]))
@@ -98,19 +86,14 @@ def application(name: str, folder: Path) -> Any:
     return app
 
 
-def serve(name: str, folder: Path, port: int) -> None:
-    uvicorn: Any = importlib.import_module("uvicorn")
-    uvicorn.run(application(name, folder), port=port, log_level="warning")
-
-
 @contextmanager
 def service(name: str, folder: Path) -> Iterator[int]:
     """Start a service on a free port, and stop it at the end."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
-    words = [str(Path(__file__).resolve()), "--worker", name, "--port", str(port)]
-    with subprocess.Popen([sys.executable, *words, "--files", str(folder)]) as process:
+    words = runs.again("--worker", name, "--port", str(port), "--files", str(folder))
+    with subprocess.Popen([sys.executable, *words]) as process:
         try:
             while process.poll() is None:
                 with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
@@ -121,9 +104,6 @@ def service(name: str, folder: Path) -> Iterator[int]:
             yield port
         finally:
             process.terminate()
-
-
-# ---------------------------------------------------------------------------- the clients
 
 
 def prompts(text: str, count: int) -> list[str]:
@@ -205,37 +185,26 @@ def compare(ports: dict[str, int], texts: list[str]) -> None:
         sys.exit("the ids are not equal; nothing else matters")
 
 
-# ---------------------------------------------------------------------------- the comparison
-
-
-def show(path: str, results: Figures) -> None:
-    """The milliseconds, and in brackets how many times those of bytepair they are."""
-    ours = results["bytepair"]
-    print(f"\n| {path} | {' | '.join(ours)} |\n| --- {'| ---: ' * len(ours)}|")
-    for name, row in results.items():
-        cells = [f"{row[key]:.2f} ms ({row[key] / ours[key]:.2f}×)" for key in ours]
-        print(f"| {PEERS[name]} | {' | '.join(cells)} |")
-
-
 def main() -> None:
-    parser = runs.parser(__doc__, PEERS, rounds=12)
+    parser = runs.parser(__doc__, ENCODERS, rounds=12)
     parser.add_argument("source", nargs="?", default="")
     runs.add_vocabulary(parser)
-    parser.add_argument("--files", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
-        serve(args.worker, args.files, args.port)
+        uvicorn: Any = importlib.import_module("uvicorn")
+        vocabulary = peers.Vocabulary(args.files, args.rank_file, args.pattern)
+        uvicorn.run(application(args.worker, vocabulary), port=args.port, log_level="warning")
         return
-    texts = prompts(huggingface.corpus(args.source), (args.rounds + 1) * REQUESTS)
+    texts = prompts("\n".join(runs.texts(args.source, 30)), (args.rounds + 1) * REQUESTS)
     results = {}
     with tempfile.TemporaryDirectory() as folder:
-        huggingface.write_model(args.rank_file, args.pattern, Path(folder))
+        peers.Vocabulary(Path(folder), args.rank_file, args.pattern).write()
         for path in PATHS:
             results[path] = measure(path, args.peers, Path(folder), texts)
-            show(path, results[path])
-    packages = ["bytepair", "transformers", "tokenizers", "fastokens", "fastapi", "uvicorn"]
-    runs.record(args.record, results, packages)
+            print(f"\n{path}, milliseconds:\n")
+            runs.show({name: [row] for name, row in results[path].items()})
+    runs.record(args.record, results)
 
 
 if __name__ == "__main__":

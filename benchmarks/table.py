@@ -29,7 +29,8 @@ from matplotlib import pyplot
 
 import runs
 from bytepair import plot
-from rows import ROWS, Results, Row, measure
+from rows import ROWS, Row, measure
+from runs import Results
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -57,10 +58,6 @@ SHORT = {
 }
 #: Below this factor bytepair does not lead.
 TIE = 1.3
-PACKAGES = (
-    "bytepair", "fastokens", "gigabpe", "gigatoken", "quicktok-v1", "rs_bpe", "rustbpe",
-    "snaptokens", "tiktoken", "tokenizers", "tokie", "toktok-rs", "transformers",
-)  # fmt: skip
 HEAD = "| what | bytepair | the best other | ratio | |"
 DIVIDER = "| --- | ---: | --- | ---: | --- |"
 
@@ -71,7 +68,7 @@ def comparable(row: Row, results: Results) -> Results:
     Trainers break ties in two ways, so their merges may differ; they are not left out for it.
     """
     ours = results["bytepair"][0]
-    digest = f"digest of {row.key.removesuffix(', new')}" if not row.output else "digest"
+    digest = f"digest of {row.key.removesuffix(', new')}" if row.output == "models" else "digest"
     return {
         name: found
         for name, found in results.items()
@@ -122,12 +119,12 @@ def lead(row: Row, results: Results) -> Lead:
 def line(row: Row, results: Results, name: str = "", *, spread: bool = False) -> str:
     """A row of the table: ours, the best of the others, how many times better ours is."""
     best = lead(row, results)
-    cells = [name or row.name, f"{number(best.ours)} {row.unit}", "none", "", "", ""]
+    cells = [name or row.name, f"{runs.number(best.ours)} {row.unit}", "none", "", "", ""]
     if best.other:
         ratio = round(best.ratio, 2)
         mark = "" if ratio >= TIE else "tie" if ratio >= 1 else "**slower**"
         least, most = best.ratios[0], best.ratios[-1]
-        cells[2:] = f"{best.other} {number(best.theirs)}", f"{ratio:.2f}", mark
+        cells[2:] = f"{best.other} {runs.number(best.theirs)}", f"{ratio:.2f}", mark
         cells[5:] = [f"{least:.2f} to {most:.2f}"]
     return f"| {' | '.join(cells if spread else cells[:5])} |\n"
 
@@ -137,11 +134,6 @@ def figures(row: Row, results: Results) -> dict[str, float]:
     at = lead(row, results).round
     found = comparable(row, results)
     return {name: rounds[at][row.key] for name, rounds in found.items() if at < len(rounds)}
-
-
-def number(value: float) -> str:
-    """Three digits, and never an exponent."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def table(results: dict[str, Results], about: list[dict[str, Any]]) -> str:
@@ -168,7 +160,7 @@ def opening(page: str, results: dict[str, Results]) -> str:
     """The README with our figures in its first sentence, which is the first place of both units."""
     for row in ROWS:
         if row.name in (TRAINING, ENCODING) and row.name in results:
-            ours = number(lead(row, results[row.name]).ours)
+            ours = runs.number(lead(row, results[row.name]).ours)
             page = re.sub(rf"[\d.,]+ {row.unit}\b", f"{ours} {row.unit}", page, count=1)
     return page
 
@@ -225,7 +217,7 @@ def measured(args: argparse.Namespace) -> Path:
     folder = Path(tempfile.mkdtemp()) if args.quick else RESULTS
     folder.mkdir(exist_ok=True)
     path: Path = args.record or folder / f"{datetime.now(UTC):%Y-%m-%d}.json"
-    runs.record(path, results, list(PACKAGES))
+    runs.record(path, results)
     return path
 
 

@@ -15,10 +15,12 @@ import argparse
 import gzip
 import hashlib
 import html
+import itertools
 import json
 import random
 import re
 import shutil
+import string
 import subprocess
 import sys
 import tempfile
@@ -184,6 +186,34 @@ def write(folder: Path, texts: list[str]) -> str:
     megabytes = sum(map(len, plain)) / 1e6
     print(f"{folder.name}: {len(plain):,} documents, {megabytes:.1f} MB, sha256 {digest}")
     return digest
+
+
+def varied(folder: Path, size: int, letters: int) -> Iterator[Any]:
+    """About so many bytes of a folder's documents, as columns of arrow.
+
+    They are repeated, and in each copy some letters take each other's places, drawn by the number
+    of the copy. So words stay new however much text there is.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    files = map(pq.ParquetFile, sorted(folder.glob("*.parquet")))
+    columns = [
+        file.read_row_group(number, columns=["text"])["text"].combine_chunks()
+        for file in files
+        for number in range(file.num_row_groups)
+    ]
+    made = 0
+    for copy in itertools.count():
+        one = random.Random(copy).sample(string.ascii_lowercase, letters if copy else 0)
+        table = bytes.maketrans("".join(one).encode(), "".join(one[1:] + one[:1]).encode())
+        for column in columns:
+            if made >= size:
+                return
+            _, ends, text = column.buffers()
+            new = pa.py_buffer(text.to_pybytes().translate(table))
+            yield pa.StringArray.from_buffers(len(column), ends, new)
+            made += new.size
 
 
 def first(texts: list[str], size: int) -> list[str]:

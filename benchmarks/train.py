@@ -8,41 +8,22 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import bytepair
 import runs
-from bytepair.corpus import read
-from bytepair.corpus.column import strings
 
 
-def texts(source: str) -> Iterator[str]:
-    for batch in read.read_batches(Path(source) if source else bytepair.sample.paths()):
-        yield from strings(batch)
-
-
-def with_bytepair(args: argparse.Namespace, source: object = None) -> list[bytes]:
-    if source is None:
-        source = Path(args.source) if args.source else bytepair.sample.paths()
+def with_bytepair(args: argparse.Namespace) -> list[bytes]:
+    source = Path(args.source) if args.source else bytepair.sample.paths()
     tok = bytepair.train(
-        source,
-        args.vocab_size,
-        special_tokens=[],
-        pattern=args.pattern,
-        ties=args.ties,
+        source, args.vocab_size, special_tokens=[], pattern=args.pattern, ties=args.ties,
         threads=args.threads,
-    )
+    )  # fmt: skip
     return list(tok.mergeable_ranks())
-
-
-def with_bytepair_strings(args: argparse.Namespace) -> list[bytes]:
-    """The same input as the others get: Python strings from an iterator."""
-    return with_bytepair(args, texts(args.source))
 
 
 def with_rustbpe(args: argparse.Namespace) -> list[bytes]:
@@ -50,7 +31,7 @@ def with_rustbpe(args: argparse.Namespace) -> list[bytes]:
 
     tok = rustbpe.Tokenizer()
     pattern = bytepair.PATTERNS[args.pattern]
-    tok.train_from_iterator(texts(args.source), args.vocab_size, pattern=pattern)
+    tok.train_from_iterator(runs.texts(args.source), args.vocab_size, pattern=pattern)
     return [bytes(token) for token, _ in tok.get_mergeable_ranks()]
 
 
@@ -67,7 +48,7 @@ def with_tokenizers(args: argparse.Namespace) -> list[bytes]:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tok.train_from_iterator(texts(args.source), trainer)
+    tok.train_from_iterator(runs.texts(args.source), trainer)
     return from_characters(
         [token for token, _ in sorted(tok.get_vocab().items(), key=lambda item: item[1])]
     )
@@ -98,7 +79,6 @@ def from_characters(names: list[str]) -> list[bytes]:
 
 PEERS: dict[str, Callable[[argparse.Namespace], list[bytes]]] = {
     "bytepair": with_bytepair,
-    "bytepair-strings": with_bytepair_strings,
     "rustbpe": with_rustbpe,
     "tokenizers": with_tokenizers,
     "gigabpe": with_gigabpe,
@@ -130,24 +110,12 @@ def main() -> None:
         return
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="", suffix=".txt") as lines:
         if not args.lines:
-            lines.writelines(text + "\n" for text in texts(args.source))
+            lines.writelines(text + "\n" for text in runs.texts(args.source))
             lines.flush()
-        command = [str(Path(__file__).resolve()), *sys.argv[1:]]
-        command += [] if args.lines else ["--lines", lines.name]
+        command = runs.again(*([] if args.lines else ["--lines", lines.name]))
         results = runs.measure(command, args.peers, args.rounds)
-    show(args, results)
-
-
-def show(args: argparse.Namespace, results: dict[str, list[dict[str, Any]]]) -> None:
-    print("| library | seconds | peak MB | times ours | merges |\n| --- | --- | --- | --- | --- |")
-    ours = runs.median(results["bytepair"], "seconds")
-    digest = results["bytepair"][0]["digest"]
-    for name, rows in results.items():
-        seconds = runs.median(rows, "seconds")
-        same = "equal" if rows[0]["digest"] == digest else "its own"
-        peak = runs.median(rows, "peak_mb")
-        print(f"| {name} | {seconds:.2f} | {peak:.0f} | {seconds / ours:.1f} | {same} |")
-    runs.record(args.record, results, list(PEERS))
+    runs.show(results)
+    runs.record(args.record, results)
 
 
 if __name__ == "__main__":
