@@ -6,20 +6,17 @@ exception: its contractions exclude `ſ` (U+017F), which the case-insensitive pu
 include. Many of its rules differ from the published patterns of these vocabularies: in `gpt-4o` and
 `tekken` letters other than `a` to `z` count as both cases, and marks are not letters.
 
-If it has no name for a pattern, the name is used that gives the fewest texts other ids
-(`differences`).
+If it has no name for a pattern, the name is used whose rule splits the most short texts alike.
 """
 
 from __future__ import annotations
 
-import itertools
-import re  # noqa: F401 - for the examples
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import product
+from typing import Any, Final
 
 from bytepair import _core
-from bytepair.errors import BytepairError
 from bytepair.formats.pieces import CONTROL, NORMAL, USER_DEFINED
 from bytepair.properties.tokens import splitter, unmade
 
@@ -315,11 +312,19 @@ def name_of(tokenizer: _core.Tokenizer) -> str | None:
     return None
 
 
+#: Texts that show how a rule splits: all short ones of characters of every class, and runs of one.
+_SYMBOLS: Final = (
+    "a", "A", "'s", "1", "!", "/", " ", "\t", "\n", "\r", "é", "É", "中", "\u0301", "。", "😀",
+)  # fmt: skip
+_TEXTS: Final = [
+    *("".join(parts) for length in (1, 2, 3) for parts in product(_SYMBOLS, repeat=length)),
+    *(symbol * length for symbol in _SYMBOLS for length in range(4, 9)),
+]
+
+
 @lru_cache(maxsize=16)
 def nearest(tokenizer: _core.Tokenizer) -> str:
-    """The name of the rule of this tokenizer, or else of the rule with the fewest differing ids.
-
-    Among equals, that with the fewest differing pretokens.
+    """The name of the rule of this tokenizer, or else of the rule that splits the most texts as it.
 
     Example:
         >>> tokens = {bytes([byte]): byte for byte in range(256)}
@@ -329,32 +334,22 @@ def nearest(tokenizer: _core.Tokenizer) -> str:
     """
     if name := name_of(tokenizer):
         return name
-    splits = {kind: splitter(_pattern(kind)).pretokenize for kind in _STEPS}
-    split = partial(_core.pretokenize, tokenizer)
-    kinds = nearest_splits(split, splits, _ids_of_pretokens(tokenizer))
-    candidates = [(_fits(tokenizer, ignore), kinds.index(kind), names.split()[0])
-             for (kind, ignore), names in _NAMES.items() if kind in kinds]  # fmt: skip
-    return min(candidates, key=lambda entry: (not entry[0], entry[1]))[2]
+    counts = {kind: sum(1 for _ in _differing(tokenizer, _pattern(kind))) for kind in _STEPS}
+    return min(
+        (counts[kind], not _fits(tokenizer, ignore), number, names.split()[0])
+        for number, ((kind, ignore), names) in enumerate(_NAMES.items())
+    )[-1]
 
 
-def _ids_of_pretokens(tokenizer: _core.Tokenizer) -> EncodeText:
-    """The ids of a pretoken; of one with a byte that no token covers, the pretoken itself."""
-    rules, tokens = _core.TextRules(r"(?s:.+)"), tokenizer.mergeable_ranks()
-    if tokenizer.merge_rule == "merges":
-        merges, ignore = tokenizer.merges(), _core.ignores_merges(tokenizer)
-        model = _core.Model.from_merges(tokens, merges, rules, {}, ignore)
-    else:
-        model = _core.Model.from_ranks(tokens, rules, {})
-    unsplit = _core.Tokenizer(model)
-
-    @lru_cache(maxsize=1 << 14)
-    def ids(pretoken: str) -> Sequence[object]:
-        try:
-            return unsplit.encode(pretoken)
-        except BytepairError:
-            return [pretoken]
-
-    return ids
+def _differing(
+    tokenizer: _core.Tokenizer, pattern: str | tuple[str, ...]
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """The texts that a pattern splits in another way, with the pretokens of both."""
+    other = splitter(pattern)
+    for text in _TEXTS:
+        here, there = _core.pretokenize(tokenizer, text), other.pretokenize(text)
+        if here != there:
+            yield text, here, there
 
 
 @lru_cache(maxsize=16)
@@ -368,16 +363,21 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     if regex != tokenizer.pattern:
         every = {_pattern(kind) for kind in _STEPS}
         names = [name for name, regex in _core.PATTERNS.items() if regex in every]
-        split = partial(_core.pretokenize, tokenizer)
-        how = described(split, splitter(regex).pretokenize)
         lost.append(
             f"the split pattern: llama.cpp has no name for it (it supports "
-            f"{', '.join(names)}); its rule {name!r} differs least: {how}"
+            f"{', '.join(names)}); its rule {name!r} differs least: {_difference(tokenizer, regex)}"
         )
     if not _fits(tokenizer, ignore):
         what = "does not merge" if ignore else "merges"
         lost.append(f"the merging of pretokens that are tokens: {name!r} {what} them")
     return lost
+
+
+def _difference(tokenizer: _core.Tokenizer, pattern: str | tuple[str, ...]) -> str:
+    text, here, there = next(_differing(tokenizer, pattern), ("", [], []))
+    if not text:
+        return "no difference on short texts"
+    return f"{text!r} becomes {' '.join(map(repr, there))}, not {' '.join(map(repr, here))}"
 
 
 def _fits(tokenizer: _core.Tokenizer, ignore: bool) -> bool:
@@ -391,110 +391,3 @@ def _fits(tokenizer: _core.Tokenizer, ignore: bool) -> bool:
 def _pattern(kind: str) -> str | tuple[str, ...]:
     """The pattern of a kind of rule, in the form as read from a `tokenizer.json`."""
     return _core.composed_pattern(_STEPS[kind])
-
-
-# ---------------------------------------------------------------------------- differences
-
-# How two ways to split a text differ is found by splitting all short texts made of characters of
-# every class. Everything that a rule distinguishes (classes, case, contractions, the length of
-# numbers, neighbours of white space) is visible in a few adjacent characters.
-
-#: The symbols that texts are made of, and their descriptions; ASCII first.
-_ASCII: Final = {
-    "a": "letters", "s": "letters", "A": "letters", "'": "apostrophes", "'ll": "apostrophes",
-    "1": "numbers", "!": "punctuation", "_": "punctuation", "/": "punctuation",
-    ",": "punctuation", "$": "symbols", "+": "symbols", " ": "spaces", "\t": "spaces",
-    "\n": "line breaks", "\r": "line breaks", "\x01": "control characters",
-}  # fmt: skip
-_OUTSIDE: Final = " outside ASCII"
-_OTHERS: Final = {
-    "é": "letters" + _OUTSIDE, "É": "letters" + _OUTSIDE, "中": "letters" + _OUTSIDE,
-    "ʰ": "letters" + _OUTSIDE, "\u0301": "marks", "\u093f": "marks",
-    "\u0663": "numbers" + _OUTSIDE, "²": "numbers" + _OUTSIDE,
-    "。": "punctuation" + _OUTSIDE, "😀": "symbols" + _OUTSIDE, "\xa0": "spaces" + _OUTSIDE,
-}  # fmt: skip
-_SYMBOLS: Final = _ASCII | _OTHERS
-
-#: The maximum number of adjacent symbols, and of differences to describe.
-_MOST: Final = 3
-
-#: The pretokens of a text.
-SplitText: TypeAlias = Callable[[str], list[str]]
-#: The ids of a pretoken.
-EncodeText: TypeAlias = Callable[[str], Sequence[object]]
-#: The symbols of a text.
-_Parts: TypeAlias = tuple[str, ...]
-
-
-def nearest_splits(split: SplitText, others: Mapping[str, SplitText], ids: EncodeText) -> list[str]:
-    r"""The names of the ways to split with which the fewest texts get other ids.
-
-    ASCII texts count first, then all; among equals, the texts with other pretokens.
-
-    Example:
-        >>> regexes = {"own": r"\d{1,2}|\D+", "words": r"\w+|\W+", "threes": r"\d{1,3}|\D+"}
-        >>> splits = {name: re.compile(regex).findall for name, regex in regexes.items()}
-        >>> nearest_splits(splits.pop("own"), splits, lambda pretoken: [pretoken])
-        ['threes']
-    """
-    names, pretokens = list(others), dict.fromkeys(others, 0)
-    for symbols in (_ASCII, _SYMBOLS):
-        texts = ["".join(parts) for parts in _texts(list(symbols))]
-        own = [split(text) for text in texts]
-        counts = {name: _differences(own, map(others[name], texts), ids) for name in names}
-        least = min(count for count, _ in counts.values())
-        names = [name for name in names if counts[name][0] == least]
-        for name in names:
-            pretokens[name] += counts[name][1]
-    least = min(pretokens[name] for name in names)
-    return [name for name in names if pretokens[name] == least]
-
-
-def _differences(
-    own: Iterable[list[str]], other: Iterable[list[str]], ids: EncodeText
-) -> tuple[int, int]:
-    """How many texts get other ids, and how many other pretokens."""
-    pairs = [(one, two) for one, two in zip(own, other, strict=True) if one != two]
-
-    def all_ids(pretokens: list[str]) -> list[object]:
-        return [id for pretoken in pretokens for id in ids(pretoken)]
-
-    return sum(1 for one, two in pairs if all_ids(one) != all_ids(two)), len(pairs)
-
-
-def described(split: SplitText, other: SplitText) -> str:
-    r"""The kinds of characters that are split differently, each with the shortest example.
-
-    Example:
-        >>> described(re.compile(r"\d{1,2}|\D+").findall, re.compile(r"\d{1,3}|\D+").findall)
-        "numbers ('111' becomes '111', not '11' '1')"
-    """
-    descriptions: dict[frozenset[str], str] = {}
-    for parts in differing(split, other, _SYMBOLS):
-        kinds = dict.fromkeys(_SYMBOLS[part] for part in parts)
-        alike = kinds.keys() | {kind.removesuffix(_OUTSIDE) for kind in kinds}
-        if not any(kinds_before <= alike for kinds_before in descriptions):
-            text = "".join(parts)
-            here, there = (" ".join(map(repr, one(text))) for one in (split, other))
-            example = f"{text!r} becomes {there}, not {here}"
-            descriptions[frozenset(kinds)] = f"{' next to '.join(kinds)} ({example})"
-    lines = list(descriptions.values())
-    if len(lines) > _MOST:
-        lines[_MOST:] = [f"and {len(lines) - _MOST} more kinds"]
-    return ", ".join(lines) or "no difference on short texts"
-
-
-def differing(split: SplitText, other: SplitText, symbols: Iterable[str]) -> Iterator[_Parts]:
-    """The texts of some symbols, shortest first, that are split differently."""
-    for parts in _texts(list(symbols)):
-        if split("".join(parts)) != other("".join(parts)):
-            yield parts
-
-
-def _texts(symbols: list[str]) -> Iterator[_Parts]:
-    for length in range(1, _MOST + 1):
-        yield from itertools.product(symbols, repeat=length)
-    for times in range(_MOST + 1, 9):
-        for symbol in symbols:
-            yield (symbol,) * times
-            yield from ((symbol,) * times + (behind,) for behind in symbols)
