@@ -23,24 +23,13 @@ MOST: Final = 2**63 - 1
 
 
 def refuse(name: str, value: object, allowed: str, hint: str = "") -> ArgumentError:
-    """The error for a value that an argument cannot have.
-
-    Example:
-        >>> print(refuse("threads", -1, "an integer of at least 1"))
-        threads is -1; it must be an integer of at least 1
-    """
+    """The error for a value that an argument cannot have."""
     message = f"{name} is {_core.shown(value)}; it must be {allowed}"
     return ArgumentError(message, option=name, value=value, hint=hint)
 
 
 def check_whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
-    """An integer within limits, as an `int`.
-
-    Example:
-        >>> check_whole("threads", 0, least=1)
-        Traceback (most recent call last):
-        bytepair.errors.ArgumentError: threads is 0; it must be an integer of at least 1
-    """
+    """An integer within limits, as an `int`."""
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     number = operator.index(value) if is_whole else least - 1
     if least <= number <= most:
@@ -51,13 +40,7 @@ def check_whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
 
 
 def check_choice(name: str, value: T, choices: Collection[T]) -> T:
-    """A value that is one of a few.
-
-    Example:
-        >>> check_choice("errors", "ignore", ("strict", "skip"))
-        Traceback (most recent call last):
-        bytepair.errors.ArgumentError: errors is 'ignore'; it must be 'strict' or 'skip'
-    """
+    """A value that is one of a few."""
     for choice in choices:
         if type(choice) is type(value) and choice == value:
             return value
@@ -81,13 +64,7 @@ def check_mapping(name: str, value: Any, hint: str) -> Mapping[Any, Any]:
 
 
 def check_many(name: str, values: Any, items: str = "str") -> Iterable[Any]:
-    """An iterable of texts or other values; a text or a mapping, whose keys it gives, is none.
-
-    Example:
-        >>> check_many("texts", "a")
-        Traceback (most recent call last):
-        bytepair.errors.ArgumentError: texts is 'a'; it must be an iterable of str; pass [text]
-    """
+    """An iterable of texts or other values; a text or a mapping, whose keys it gives, is none."""
     is_table = isinstance(values, Mapping) or hasattr(values, "columns")
     is_text = isinstance(values, str | bytes | bytearray | memoryview)
     if is_table or is_text or not isinstance(values, Iterable):
@@ -114,12 +91,7 @@ def place_of(item: str, index: Any, count: int) -> int:
 
 
 def exact_fraction(number: float | Fraction) -> Fraction:
-    """Convert a number to a fraction; a float means its decimal notation.
-
-    Example:
-        >>> exact_fraction(0.1)
-        Fraction(1, 10)
-    """
+    """Convert a number to a fraction; a float means its decimal notation."""
     from fractions import Fraction  # which is not needed to encode
 
     return Fraction(str(float(number)) if isinstance(number, float) else number)

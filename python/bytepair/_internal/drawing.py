@@ -72,12 +72,7 @@ class Markup(str):
 
 
 def html_table(head: Sequence[str], rows: Sequence[Sequence[object]], most: int = 40) -> Markup:
-    """A table for notebooks: all rows, or as many of them as fit, from the first to the last.
-
-    Example:
-        >>> str(html_table(["ids"], [[n] for n in range(99)])).count("<tr>")
-        41
-    """
+    """A table for notebooks: all rows, or as many of them as fit, from the first to the last."""
     if len(rows) > most:
         rows = [rows[n * (len(rows) - 1) // (most - 1)] for n in range(most)]
     lines = [f"<th>{markup.escape(name)}</th>" for name in head]
@@ -143,29 +138,13 @@ class TokenDrawing(NamedTuple):
 
 
 def draw(token: bytes, *, special: bool = False) -> TokenDrawing:
-    r"""Split the bytes of a token into parts to display.
-
-    Example:
-        >>> for part in draw(b"a\xe2\x80\x8d\xe4\xbd").parts:
-        ...     print(part.kind, part.shown)
-        text a
-        mark U+200D
-        byte E4 BD
-    """
+    """Split the bytes of a token into parts to display."""
     text = token.decode("utf-8", "surrogateescape")
     return TokenDrawing(tuple(_parts(text)), special, token.endswith(b"\n"))
 
 
 def draw_all(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> list[TokenDrawing]:
-    """Draw the tokens of a sequence of ids.
-
-    Example:
-        >>> import bytepair
-        >>> tok = bytepair.train(["hello hello"], vocab_size=270)
-        >>> ids = tok.encode("hello", prepend="<|bos|>")
-        >>> [one.plain() for one in draw_all(tok, ids)]
-        ['⟪<|bos|>⟫', 'hello']
-    """
+    """Draw the tokens of a sequence of ids."""
     special = set(tokenizer.special_tokens.values())
     return [draw(tokenizer.token_bytes(id), special=id in special) for id in ids]
 

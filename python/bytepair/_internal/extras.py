@@ -48,11 +48,7 @@ _EXTRAS: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a package; `pyarrow_parquet` stands for `pyarrow.parquet`.
-
-    Raises:
-        ImportError: if the package is not installed.
-    """
+    """Import a package; `pyarrow_parquet` stands for `pyarrow.parquet`."""
     module = name
     for package in ("matplotlib", "pyarrow", "scipy", "tokenizers"):
         module = module.replace(f"{package}_", f"{package}.")

@@ -141,28 +141,14 @@ KEYWORDS: Final = _by_name(
 
 
 def unknown_keyword(method: str, names: Iterable[str]) -> ArgumentError:
-    """The error for a keyword that a method of a tokenizer does not have.
-
-    Example:
-        >>> print(unknown_keyword("encode", ["allowed_special"]))
-        encode has no argument 'allowed_special'; use special="all" or special={"<|name|>"}
-        >>> print(unknown_keyword("encode", ["colour"]))
-        encode has no argument 'colour'
-    """
+    """The error for a keyword that a method of a tokenizer does not have."""
     name = next(iter(names))
     hint = f"use {KEYWORDS[name]}" if name in KEYWORDS else ""
     return ArgumentError(f"{method} has no argument {name!r}", option=name, hint=hint)
 
 
 def missing(name: str) -> AttributeError:
-    """The error for an attribute that a tokenizer does not have.
-
-    Example:
-        >>> print(missing("n_vocab"))
-        a Tokenizer has no attribute 'n_vocab'; use vocab_size
-        >>> print(missing("colour"))
-        a Tokenizer has no attribute 'colour'
-    """
+    """The error for an attribute that a tokenizer does not have."""
     instead = HABITS.get(name) or MODULE_NAMES.get(name)
     hint = f"; use {instead}" if instead else ""
     return AttributeError(f"a Tokenizer has no attribute {name!r}{hint}")

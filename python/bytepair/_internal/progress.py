@@ -28,14 +28,6 @@ class ShareRead:
     """The share that a reader has read of its files, whose sizes are `size` together.
 
     The reading thread updates it; the reporting thread reads it.
-
-    Example:
-        >>> share = ShareRead(300)
-        >>> share.enter(100)
-        >>> share.enter(200)
-        >>> share.within(0.25)
-        >>> share.share, share.total(75)
-        (0.5, 150)
     """
 
     def __init__(self, size: int | None = None) -> None:

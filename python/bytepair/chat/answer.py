@@ -92,14 +92,7 @@ SPECIAL: Final = re.compile("[\ud800-\udfff]")
 
 
 class Alphabet:
-    """The characters of some special tokens.
-
-    Example:
-        >>> letters = Alphabet({"<think>": 7}, ["<think>", "<other>"])
-        >>> string = letters.string([Special("<think>"), "hm", Special("<other>")])
-        >>> len(string), letters.visible(string), letters.character(7) == string[0]
-        (10, '<think>hm<other>', True)
-    """
+    """The characters of some special tokens."""
 
     def __init__(self, special: Mapping[str, int], names: Iterable[str]) -> None:
         tokens = sorted(special.keys() & set(names))
@@ -147,17 +140,7 @@ class _Enclosure:
 
 
 class AnswerParser:
-    r"""Takes the text of one answer and returns the resulting events.
-
-    Example:
-        >>> from bytepair.chat import CHATML
-        >>> parser = AnswerParser(CHATML, Alphabet({}, []))
-        >>> events = parser.feed('Hm.\n<tool_call>{"name": "f", "arguments": {}}</tool_call>')
-        >>> parser.end()
-        []
-        >>> parser.fields()["content"], parser.fields()["tool_calls"][0]["function"]["name"]
-        ('Hm.', 'f')
-    """
+    """Takes the text of one answer and returns the resulting events."""
 
     def __init__(self, template: Template, alphabet: Alphabet) -> None:
         thinks, tools = template.reasoning, template.tools

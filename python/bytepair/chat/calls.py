@@ -45,11 +45,7 @@ class Body:
 def offered(
     template: Template, messages: list[Numbered], fields: Mapping[str, Any]
 ) -> list[Numbered]:
-    """The messages, with the tool definitions inserted into one of them.
-
-    Raises:
-        ConversationError: if the template does not support tools.
-    """
+    """The messages, with the tool definitions inserted into one of them."""
     definitions, names, tools = fields.get("tools"), fields.get("builtin_tools"), template.tools
     if not definitions and names is None:
         return _with_system(template, messages, "", [])
@@ -118,11 +114,7 @@ def _with_user(template: Template, messages: list[Numbered], offer: list[Piece])
 
 
 def body(template: Template, index: int, message: Any, fields: Mapping[str, Any]) -> Any:
-    """Render a message with reasoning, tool calls or tool results; else, return its content.
-
-    Raises:
-        ConversationError: if the message has a field that the template does not support.
-    """
+    """Render a message with reasoning, tool calls or tool results; else, return its content."""
     content, role, thinks = message.get("content"), message["role"], template.reasoning
     thought, called = reasoning_of(message), message.get("tool_calls")
     is_answer = role == template.prompted
@@ -238,9 +230,6 @@ def to_parts(
         template: the template; it may have a tool that runs code.
         messages: the messages with their numbers.
         goes_on: whether results at the start belong to a turn of the assistant that is open.
-
-    Raises:
-        ConversationError: if a message has several calls, or one that does not run code.
     """
     tool, role = template.code, template.prompted
     if tool is None or not any(_is_apart(message) for _, message in messages):
@@ -266,9 +255,6 @@ def of_turns(
         trained: for each of its messages, whether it is trained on.
         turns: its turns, with the numbers of their first messages.
         train_on: with "last", a turn is trained on if it has the last message.
-
-    Raises:
-        ConversationError: if a turn is to be trained on only in part.
     """
     flags = [*trained]
     starts = [index for index, _ in turns]

@@ -186,11 +186,7 @@ class JinjaWriter(Writer):
         out.ends.append(len(out.items))
 
     def halves(self, row: Row, count: int, options: ChatOptions) -> tuple[Items, Items]:
-        """The segments of the prompt of the first messages, and those of the answer after it.
-
-        Raises:
-            ConversationError: if the rendering of both does not begin with that of the prompt.
-        """
+        """The segments of the prompt of the first messages, and those of the answer after it."""
         rendering, regions = self._learned(row, options)
         prompt = rendering.run(rendering.messages[:count], prompt=True).string
         what, hint = "the answer does not continue the prompt", "use a template where it does"

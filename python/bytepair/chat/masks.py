@@ -39,10 +39,6 @@ def turns(rendering: Rendering, role: str, trained: Sequence[bool] | None) -> li
 
     Those of messages that are not `trained` on are empty, and left out where it is unclear how
     their turn is opened; None means that all are trained on.
-
-    Raises:
-        ConversationError: if the rendering of a prefix of the conversation is not a prefix of the
-            whole rendering.
     """
     own = [i for i, message in enumerate(rendering.messages) if message["role"] == role]
     on = [i for i in own if trained is None or trained[i]]
@@ -135,12 +131,7 @@ def _first_difference(one: str, other: str) -> int:
 
 
 def blocks(rendering: Rendering, off: Collection[int], on: Collection[int]) -> list[Region]:
-    """The blocks with the messages that wrote them; those of the messages `off` are empty.
-
-    Raises:
-        ConversationError: if it cannot be told which message a block belongs to, or a message of
-            `on` has no block.
-    """
+    """The blocks with the messages that wrote them; those of the messages `off` are empty."""
     places = sorted((place, index) for index, place in rendering.starts.items())
     regions = [
         block._replace(owner=_owner(places, number, block.start, block.end))

@@ -257,11 +257,7 @@ def _segments(
 def _batch(
     encoded: Encoded, places: Sequence[str], on_untrained: str, pad_id: int | None
 ) -> PreferenceBatch:
-    """The pairs whose segments were encoded, but for those to learn nothing from.
-
-    Raises:
-        ConversationError: if nothing can be learned from a pair, unless it is kept or dropped.
-    """
+    """The pairs whose segments were encoded, but for those to learn nothing from."""
     ids, mask, ends = encoded.ids.view(np.int32), encoded.mask, encoded.offsets.tolist()
     sequences, prompt_lengths = [], []
     for number in range(len(ends) // 3):

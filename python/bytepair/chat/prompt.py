@@ -139,9 +139,6 @@ def fitted(
 
     Returns:
         The rendered rest, and the messages that were left out.
-
-    Raises:
-        ConversationError: if it does not fit without all turns but the last.
     """
     whole = render(row)
     if len(whole.ids) <= limit:

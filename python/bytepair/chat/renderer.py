@@ -141,11 +141,7 @@ class TemplateWriter(Writer):
         out.ends[-1] = len(out.items)
 
     def halves(self, row: Row, count: int, options: ChatOptions) -> tuple[Items, Items]:
-        """The segments of the prompt of the first messages, and those of the answer after it.
-
-        Raises:
-            ConversationError: if the answer does not begin with a turn of the prompted role.
-        """
+        """The segments of the prompt of the first messages, and those of the answer after it."""
         begins = row.messages[count]["role"]
         if begins != self.template.prompted:
             raise ConversationError(
@@ -350,31 +346,13 @@ def untrained(trained: int, length: int, max_tokens: int | None) -> Conversation
 
 
 def templates(tokenizer: _core.Tokenizer) -> dict[str, Template | JinjaTemplate]:
-    """The chat templates of a tokenizer by name; `default` is the first, if there is one.
-
-    Example:
-        >>> import bytepair
-        >>> tok = bytepair.train(["hi hi"], vocab_size=266)
-        >>> {name: template.name for name, template in templates(tok).items()}
-        {'default': 'nanochat'}
-    """
+    """The chat templates of a tokenizer by name; `default` is the first, if there is one."""
     sources = roles.chat_templates(tokenizer)
     return {name: _template(name, source) for name, source in sources.items()}
 
 
 def named(tokenizer: _core.Tokenizer, name: str | None) -> Template | JinjaTemplate:
-    """The chat template with a name; None means the default one, or nanochat's if there is none.
-
-    Raises:
-        ArgumentError: if the tokenizer has no template with this name.
-
-    Example:
-        >>> import bytepair
-        >>> tok = bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"])
-        >>> tok = tok.replace(chat_template={"rag": "{{ messages }}"})
-        >>> named(tok, "rag").source
-        '{{ messages }}'
-    """
+    """The chat template with a name; None means the default one, or nanochat's if there is none."""
     sources = roles.chat_templates(tokenizer)
     if name is None and roles.DEFAULT not in sources:
         if {"<|user_start|>", "<|assistant_start|>"} <= tokenizer.special_tokens.keys():

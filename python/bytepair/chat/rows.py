@@ -161,11 +161,7 @@ def _are_names(names: object) -> bool:
 def read_row(
     row: Conversation, writer: Writer, options: ChatOptions, *, empty: bool = False
 ) -> Row:
-    """The conversation of a row; only if `empty`, it may have no messages.
-
-    Raises:
-        ConversationError: if the row is not a conversation, or has a field that is not used.
-    """
+    """The conversation of a row; only if `empty`, it may have no messages."""
     is_fields = type(row) is dict or not is_list(row)
     fields = _present(row, options.ignore_fields) if is_fields else {"messages": row}
     messages = KINDS[options.rows](fields)
@@ -222,22 +218,12 @@ def _schema(function: Any) -> Any:
 
 
 def reasoning_of(message: Mapping[str, Any]) -> Any:
-    """The reasoning of a message, which may be in one of three fields; None if it has none.
-
-    Example:
-        >>> reasoning_of({"role": "assistant", "content": "yes", "thinking": "hm"})
-        'hm'
-    """
+    """The reasoning of a message, which may be in one of three fields; None if it has none."""
     return next((message[name] for name in REASONING if message.get(name) is not None), None)
 
 
 def text_of(parts: Any) -> str | None:
-    """The text of a list of text parts; None for any other content.
-
-    Example:
-        >>> text_of([{"type": "text", "text": "What is "}, {"type": "text", "text": "this?"}])
-        'What is this?'
-    """
+    """The text of a list of text parts; None for any other content."""
     if not isinstance(parts, list | tuple) or not parts:
         return None
     texts = []
@@ -306,15 +292,7 @@ def _unused(what: str, fields: list[str], writer: Writer) -> ConversationError:
 
 
 def role_of(index: int, message: Any) -> str:
-    """The role of a message, by its index in the conversation.
-
-    Raises:
-        ConversationError: if the message is not a mapping, or its role not a string.
-
-    Example:
-        >>> role_of(0, {"role": "user", "content": "hi"})
-        'user'
-    """
+    """The role of a message, by its index in the conversation."""
     role = message.get("role") if isinstance(message, dict | Mapping) else None
     if not isinstance(role, str):
         raise ConversationError(f'message {index} must be a mapping with a string under "role"')

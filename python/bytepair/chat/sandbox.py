@@ -193,13 +193,7 @@ class Usage:
 
 @lru_cache(maxsize=16)
 def usage(source: str) -> Usage:
-    """What a template uses; a field that it does not name has no effect on what it writes.
-
-    Example:
-        >>> used = usage("{{ title }}{% for m in messages %}{{ m.name }}{{ m['day'] }}{% endfor %}")
-        >>> sorted(used.variables), sorted(used.names)
-        (['messages', 'title'], ['day', 'name'])
-    """
+    """What a template uses; a field that it does not name has no effect on what it writes."""
     tree, environment = _parsed(source)
     try:
         return _usage(tree, environment.globals.keys())

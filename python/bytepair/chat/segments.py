@@ -98,12 +98,7 @@ class Segments:
         errors: Literal["strict", "replace", "skip"],
         threads: int | None = 1,
     ) -> Encoded:
-        """Encode in parallel, and cut what is longer than `max_tokens`.
-
-        Raises:
-            ArgumentError: if an option has a value that it cannot have.
-            ConversationError: if `errors` is not "replace" and a text has a lone surrogate.
-        """
+        """Encode in parallel, and cut what is longer than `max_tokens`."""
         if max_tokens is not None and max_tokens < 0:
             raise ArgumentError(
                 f"max_tokens is {max_tokens}; it cannot be negative", option="max_tokens"

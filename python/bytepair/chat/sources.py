@@ -48,12 +48,7 @@ _BATCH_ROWS: Final = 1024
 
 
 def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator[PlacedRow]:
-    """The rows of a source, in order; those of lists and tables are counted from 0.
-
-    Raises:
-        ConversationError: if a file or a table does not contain conversations, with its place.
-        CorpusError: if a file cannot be read.
-    """
+    """The rows of a source, in order; those of lists and tables are counted from 0."""
     paths = isinstance(source, list | tuple) and bool(source) and isinstance(source[0], os.PathLike)
     if paths or isinstance(source, str | os.PathLike):
         files = files_matching(source).files
@@ -72,12 +67,7 @@ def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator
 
 
 def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
-    """The rows of a source by their number; those of tables and files are in memory.
-
-    Raises:
-        ConversationError: as `read`; also if the source is neither a sequence, a table nor files.
-        CorpusError: if a file cannot be read.
-    """
+    """The rows of a source by their number; those of tables and files are in memory."""
     if _is_table(source):
         from bytepair._internal.extras import pyarrow as pa
 

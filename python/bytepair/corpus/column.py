@@ -138,12 +138,7 @@ class SkipLog:
 
 
 def listed(first: Iterable[str], count: int) -> str:
-    """The first of so many things, and how many more there are.
-
-    Example:
-        >>> listed(["a", "b"], 5)
-        'a; b; and 3 more'
-    """
+    """The first of so many things, and how many more there are."""
     lines = [*first]
     more = count - len(lines)
     return "; ".join([*lines, *([f"and {more:,} more"] if more else [])])
@@ -184,10 +179,6 @@ def until(
     """Yield documents until their total exceeds this many characters; None means all documents.
 
     `on_share` is called with the fraction of this number that has been read.
-
-    Example:
-        >>> list(until(iter([["one", "two", "three"]]), 5))
-        [['one', 'two']]
     """
     if max_chars is None:
         yield from stream

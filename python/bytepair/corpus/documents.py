@@ -235,11 +235,7 @@ def _strided(
 
 
 def read_list(file: Input) -> list[Any]:
-    """The rows of a list in one value of JSON, as Alpaca and ShareGPT are published.
-
-    Raises:
-        CorpusError: if the file is not such a list.
-    """
+    """The rows of a list in one value of JSON, as Alpaca and ShareGPT are published."""
     whole = Reading(max_document_bytes=sys.maxsize)
     pieces = [piece for piece in read(file, whole, kind="text") if isinstance(piece, Column)]
     try:
@@ -273,9 +269,6 @@ def read(
 
     Yields:
         Documents, and with `errors="skip"` the skipped ones.
-
-    Raises:
-        CorpusError: if something is invalid and not skipped; the message contains the place.
     """
     after = 0
     try:

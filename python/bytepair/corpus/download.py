@@ -109,13 +109,7 @@ DATASETS: Final = {
 
 
 def folder(dataset: str = "fineweb-edu") -> Path:
-    """The default folder of a data set.
-
-    Example:
-        >>> from bytepair.corpus import download
-        >>> download.folder().name, download.folder("climbmix").name
-        ('base_data', 'base_data_climbmix')
-    """
+    """The default folder of a data set."""
     name = DATASETS[dataset].folder if dataset in DATASETS else "base_data"
     return Path("~/.cache/bytepair").expanduser() / name
 
@@ -310,11 +304,6 @@ def fetch(
         timeout: the timeout of a connection without data, in seconds.
         pause: the wait after a failure, in seconds; it doubles with each further failure.
         stop: another thread sets it to end the wait after a failure, and with it the download.
-
-    Raises:
-        DownloadError: if the download fails or is stopped, or the file has the wrong size or hash.
-        NotAFileError: if something other than a regular file with one name is in the way.
-        OSError: if the file cannot be written.
     """
     if path.is_file() and file.size in (None, path.stat().st_size):
         return path

@@ -97,13 +97,7 @@ class Files:
         return [Path(file.path) for file in self.files] if is_here else None
 
     def __str__(self) -> str:
-        """What is read, and what is not.
-
-        Example:
-            >>> files = [Input(name, 1, None, name) for name in ("a.parquet", "b.parquet")]
-            >>> print(Files(files, ["README.md"]))
-            2 parquet files; skipped README.md
-        """
+        """What is read, and what is not."""
         counts = Counter(kind_of(file.path) for file in self.files)
         kinds = [f"{n:,} {kind} {'file' if n == 1 else 'files'}" for kind, n in counts.items()]
         text = " and ".join([", ".join(kinds[:-1]), kinds[-1]] if kinds[1:] else kinds)
@@ -133,13 +127,7 @@ def announce(files: Files | Mapping[str, Files]) -> None:
 
 
 def splits_of(files: list[Input]) -> list[str | None]:
-    """The split that a data set gives each of its files; None if it says nothing.
-
-    Example:
-        >>> names = ["data/train-00000-of-00001.parquet", "data/test-00000-of-00001.parquet"]
-        >>> splits_of([Input(name, 1, None, name) for name in names])
-        ['train', 'test']
-    """
+    """The split that a data set gives each of its files; None if it says nothing."""
     beside = defaultdict[PurePosixPath, list[str]](list)
     for file in files:
         beside[PurePosixPath(file.path).parent].append(PurePosixPath(file.path).name)
@@ -175,9 +163,6 @@ def of_split(source: Files, split: Split | None, *, by_position: bool = False) -
         split: the split to read.
         by_position: whether the last file is for validation where no data set says it, as in
             nanochat; without a split, all files are then read.
-
-    Raises:
-        CorpusError: if no file belongs to the split, or nothing says what does.
     """
     if split is not None:
         check_choice("split", split, ("train", "val", "all"))

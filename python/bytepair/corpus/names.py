@@ -292,13 +292,7 @@ def _stored(system: Any, path: str) -> tuple[list[Any], str | None]:
 
 
 def in_cloud(names: list[str], base: str, pattern: str) -> tuple[list[str], list[str]]:
-    """The files of text among those of a cloud folder or glob, and the names of the others.
-
-    Example:
-        >>> names = ["b/a.parquet", "b/.cache/a.parquet", "b/README.md", "b/a.py"]
-        >>> in_cloud(names, "b", "b")
-        (['b/a.parquet'], ['.cache/a.parquet', 'README.md', 'a.py'])
-    """
+    """The files of text among those of a cloud folder or glob, and the names of the others."""
     last = PurePosixPath(pattern).name
     if glob.has_magic(last) and last not in _ANY:
         return names, []

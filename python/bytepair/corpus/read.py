@@ -57,10 +57,6 @@ def read_batches(
     What is invalid raises an error at the latest in the consumer of the documents; the limits of
     counting do not matter here. `share` is updated with the fraction of the files that has been
     read, and `on_skip` is called for each skip.
-
-    Example:
-        >>> list(read_batches(["one text", "another"]))
-        [['one text', 'another']]
     """
     share = share or ShareRead()
     resolved = resolve(source)

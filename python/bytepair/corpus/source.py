@@ -163,14 +163,6 @@ def resolve(
         source: the source.
         split: the split to read; None means `train` if a data set says what is for validation.
         logs: whether to log what is read.
-
-    Raises:
-        CorpusError: if a path, folder, glob or URL matches no file or an unsupported file; if texts
-            look like paths; or if the argument is not a source of text.
-
-    Example:
-        >>> resolve(["one text", "another"])
-        Texts(texts=['one text', 'another'])
     """
     if split is not None:
         check_choice("split", split, ("train", "val", "all"))
@@ -196,9 +188,6 @@ def resolve_files(
         split: as in `resolve`.
         logs: as in `resolve`.
         by_position: whether the last file is for validation where no data set says it.
-
-    Raises:
-        CorpusError: if the source is in memory, or as in `resolve`.
     """
     if isinstance(source, Files):
         return source

@@ -225,11 +225,7 @@ class TaskFolder:
     names: tuple[str, ...]
 
     def begin(self) -> None:
-        """Create the folder; any number of ranks may call this.
-
-        Raises:
-            ShardError: if it belongs to another job, or has other content.
-        """
+        """Create the folder; any number of ranks may call this."""
         check_own_folder(self.root)
         self.root.mkdir(parents=True, exist_ok=True)
         # Listed before the job file is looked for: another rank writes that file before its tasks.
@@ -269,9 +265,6 @@ class TaskFolder:
 
         `work` writes the files into the given folder, and returns what the mark says besides their
         checksums.
-
-        Raises:
-            ShardError: if another process is running it, or there are other files.
         """
         folder = self.of(task)
         state.check_contents(folder, self._task_names)

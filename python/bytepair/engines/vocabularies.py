@@ -30,11 +30,7 @@ Stop: TypeAlias = str | int | Sequence[str | int] | None
 
 
 def stop_ids(tokenizer: _core.Tokenizer, stop: Stop) -> list[int]:
-    """The ids of the special tokens that end a text, each once.
-
-    Raises:
-        SpecialTokenError: if there is none, or one is not a special token.
-    """
+    """The ids of the special tokens that end a text, each once."""
     if stop is None:
         return [roles.id_of(tokenizer, "eos")]
     special = tokenizer.special_tokens

@@ -199,10 +199,6 @@ def rivals_of(
         tokenizer: the tokenizer, which comes first.
         name: its name in the results.
         against: as in `measure`.
-
-    Raises:
-        NotFoundError: if a path in `against` has no tokenizer.
-        ValueError: if two tokenizers have the same name.
     """
     if isinstance(against, Mapping):
         for rival in against.values():

@@ -266,11 +266,7 @@ def to_html(
 
 
 def module() -> tuple[bytes, bytes]:
-    """The compiled module for browsers, and the script of the thread in which it runs.
-
-    Raises:
-        ArgumentError: if this installation does not have them.
-    """
+    """The compiled module for browsers, and the script of the thread in which it runs."""
     try:
         wasm, script = (_HERE / "wasm" / name for name in ("bytepair_bg.wasm", "bytepair.js"))
         worker = script.read_bytes() + b"\n" + (_HERE / "alone" / "worker.js").read_bytes()

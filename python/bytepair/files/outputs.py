@@ -54,11 +54,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let an error of the system name the file, where the system knows only its descriptor.
-
-    Raises:
-        OSError: if what is done in the context does.
-    """
+    """Let an error of the system name the file, where the system knows only its descriptor."""
     try:
         yield
     except OSError as error:
@@ -120,11 +116,7 @@ def _check_status(path: Path, status: os.stat_result) -> None:
 
 
 def check_inside(folder: Path, path: Path) -> None:
-    """Check that no folder between a folder and a path in it is a link, which may lead elsewhere.
-
-    Raises:
-        NotAFolderError: if one is.
-    """
+    """Check that no folder between a folder and a path in it is a link."""
     for name in path.relative_to(folder).parents:
         if name.name and (folder / name).is_symlink():
             raise NotAFolderError(
@@ -257,13 +249,7 @@ def check_output_folder(path: Path) -> None:
 
 
 def not_written(error: OSError, path: Path, size: int) -> OSError:
-    """The error of a write, with the path that the caller knows, and the size if the disk is full.
-
-    Example:
-        >>> full = OSError(errno.ENOSPC, "No space left on device", "/data/.a.0123")
-        >>> not_written(full, Path("/data/a"), 1_000).strerror
-        'No space left on device for 1,000 bytes'
-    """
+    """The error of a write, with the path, and the size if the disk is full."""
     reason = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)):
         reason += f" for {size:,} bytes"
@@ -277,13 +263,6 @@ def scratch() -> Iterator[Path]:
     Each folder has a lock file, which the system releases when the process ends in any way. A
     folder without a locked one has no owner. Its name has a code of the machine, since a temporary
     folder may be shared by machines that do not see the locks of each other.
-
-    Example:
-        >>> with scratch() as folder:
-        ...     folder.name.startswith("bytepair-"), folder.is_dir()
-        (True, True)
-        >>> folder.exists()
-        False
     """
     import platform
     from tempfile import TemporaryDirectory, gettempdir

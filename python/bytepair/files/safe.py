@@ -88,13 +88,7 @@ def id_of(value: Any, place: str) -> int:
 
 
 def is_plain(name: str) -> bool:
-    r"""Whether this is an ordinary file name on Linux, macOS and Windows, and no path.
-
-    Example:
-        >>> from bytepair.files.safe import is_plain
-        >>> [is_plain(name) for name in ("a.bin", "", "..", "a/b", "C:x", "a\\b", "nul.txt", "x ")]
-        [True, False, False, False, False, False, False, False]
-    """
+    """Whether this is an ordinary file name on Linux, macOS and Windows, and no path."""
     if not name or name[-1] in ". ":
         return False
     device = re.fullmatch(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])", name.partition(".")[0])
@@ -124,13 +118,7 @@ def check_own_folder(path: Path) -> None:
 
 
 class Cursor:
-    r"""Reads little-endian numbers and strings from bytes, and tracks the offset.
-
-    Example:
-        >>> cursor = Cursor(b"\x02\x00\x00\x00ab")
-        >>> cursor.take(cursor.u32("length"), "token"), cursor.left
-        (b'ab', 0)
-    """
+    """Reads little-endian numbers and strings from bytes, and tracks the offset."""
 
     def __init__(self, data: bytes | mmap.mmap) -> None:
         self.data, self.at = data, 0
@@ -174,17 +162,7 @@ MOST_BITS: Final = 4096
 
 
 def read_json(text: str) -> Any:
-    """A value of JSON, without numbers that JSON cannot hold and without keys that occur twice.
-
-    Raises:
-        ValueError: if the text is not JSON, with the reason.
-
-    Example:
-        >>> read_json('{"a": 1, "a": 2}')
-        Traceback (most recent call last):
-        ...
-        ValueError: duplicate name 'a' in an object
-    """
+    """A value of JSON, without numbers that JSON cannot hold and without keys that occur twice."""
     try:
         value = _DECODER.decode(text)
     except RecursionError:
@@ -196,12 +174,7 @@ def read_json(text: str) -> Any:
 
 
 def no_json(value: Any) -> str:
-    """Why JSON cannot hold a value; empty if it can.
-
-    Example:
-        >>> no_json({"a": [float("nan")]}), no_json({"a": None})
-        ('it contains the number nan', '')
-    """
+    """Why JSON cannot hold a value; empty if it can."""
     level: list[Any] = [value]
     for _ in range(MOST_DEPTH):
         parts: list[Any] = []

@@ -107,14 +107,7 @@ def near(name: str) -> str | None:
 
 
 def of_name(name: str) -> Parts:
-    """Load the encoding of this name from a local rank file, or else from tiktoken.
-
-    Raises:
-        NotFetchedError: if it is not on this machine and cannot be fetched, for lack of a network
-            or of tiktoken.
-        FormatError: if a file of its name is another.
-        VocabularyError: if tiktoken cannot make it.
-    """
+    """Load the encoding of this name from a local rank file, or else from tiktoken."""
     if name in ENCODINGS and (path := rank_file(name)):
         encoding = ENCODINGS[name]
         ranks, notes = tiktoken.read_ranks(read_file(path))
@@ -133,11 +126,7 @@ def of_name(name: str) -> Parts:
 
 
 def rank_file(name: str) -> Path | None:
-    """The file with the ranks of an encoding on this machine, or None.
-
-    Raises:
-        FormatError: if a file of its name is another.
-    """
+    """The file with the ranks of an encoding on this machine, or None."""
     ranks = ENCODINGS[name].ranks
     expected = RANK_FILES[ranks]
     for path, is_named in _files(name, ranks):
@@ -262,24 +251,12 @@ FILES: Final = (
 
 
 def is_repository(name: str) -> bool:
-    """Whether this may be the name of a repository.
-
-    Example:
-        >>> from bytepair.formats.published import is_repository
-        >>> [is_repository(name) for name in ("Qwen/Qwen3-8B", "a/b/c", "../x")]
-        [True, False, False]
-    """
+    """Whether this may be the name of a repository."""
     return bool(re.fullmatch(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", name))
 
 
 def folder(name: str, revision: str | None) -> Path:
-    """The folder of a repository's tokenizer, downloaded if possible; its files are checked.
-
-    Raises:
-        NotFoundError: if it is not on this machine and cannot be downloaded.
-        ImportError: if it is not on this machine, and `huggingface_hub` is not installed.
-        FormatError: if a file does not match its hash.
-    """
+    """The folder of a repository's tokenizer, downloaded if possible; its files are checked."""
     has_library = find_spec("huggingface_hub") is not None
     path = (_downloaded(name, revision) if has_library else None) or cached(name, revision)
     if path is None:

@@ -54,12 +54,7 @@ def listed(path: Path) -> dict[str, int]:
 
 
 def read_ranks(data: bytes) -> tuple[dict[bytes, int], dict[str, str]]:
-    r"""The tokens and ranks of the bytes of a rank file, and notes.
-
-    Example:
-        >>> read_ranks(b"IQ== 0\nIiM= 1\n= 2\n")
-        ({b'!': 0, b'"#': 1}, {'empty_token': '2'})
-    """
+    """The tokens and ranks of the bytes of a rank file, and notes."""
     file = _core.rank_file(data)
     return file.ranks, {} if file.empty is None else {EMPTY: str(file.empty)}
 

@@ -114,13 +114,6 @@ class Metadata(NamedTuple):
         post_processor: that of a `tokenizer.json`, as JSON has it.
         config: the other fields of `tokenizer_config.json`.
         generation: the other fields of `generation_config.json`.
-
-    Example:
-        >>> metadata = Metadata.of({"eos_token": "</s>", "add_eos_token": "true"})
-        >>> metadata.tokens, metadata.flags, metadata.template
-        ({'eos_token': '</s>'}, {'add_eos_token': True}, None)
-        >>> metadata.to_notes()
-        {'eos_token': '</s>', 'add_eos_token': 'true'}
     """
 
     tokens: Mapping[str, str] = _NONE
@@ -134,11 +127,7 @@ class Metadata(NamedTuple):
 
     @classmethod
     def of(cls, notes: Mapping[str, str]) -> Metadata:
-        """The values of notes; other notes are left out.
-
-        Raises:
-            FormatError: if a note is damaged.
-        """
+        """The values of notes; other notes are left out."""
         return cls(
             tokens={entry.note: notes[entry.note] for entry in TOKENS if entry.note in notes},
             flags={

@@ -132,12 +132,7 @@ _COMMENT: Final = re.compile(r"\{#([-+]?\s*(?:end)?generation\s*[-+]?)#\}")
 
 
 def with_comments(template: str) -> str:
-    """A template that any Jinja can read: its tags of what is trained on are comments.
-
-    Example:
-        >>> with_comments("{%- generation %}a{% endgeneration %}")
-        '{#- generation #}a{# endgeneration #}'
-    """
+    """A template that any Jinja can read: its tags of what is trained on are comments."""
     return _TAG.sub(r"{#\1#}", template)
 
 

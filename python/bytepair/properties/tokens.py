@@ -68,10 +68,6 @@ def all_pairs(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
     """The rule "ranks" as a list of merges: all pairs of tokens that join to a token, by rank.
 
     Among the pairs of one token, those with a shorter left part come first.
-
-    Example:
-        >>> all_pairs({b"a": 0, b"b": 1, b"ab": 2, b"abb": 3, b"bb": 4})
-        [(b'a', b'b'), (b'a', b'bb'), (b'ab', b'b'), (b'b', b'b')]
     """
     lengths = {len(token) for token in tokens}
     return [
@@ -160,12 +156,7 @@ def unmade(tokenizer: _core.Tokenizer) -> list[bytes]:
 
 
 def form(rules: _core.TextRules) -> str | None:
-    """What the normalizer does: the names of its steps, or None without any.
-
-    Example:
-        >>> form(_core.TextRules("a", normalizer=["NFC"])), form(_core.TextRules("a"))
-        ('NFC', None)
-    """
+    """What the normalizer does: the names of its steps, or None without any."""
     return ", ".join(rules.normalizer) or None
 
 
@@ -188,11 +179,6 @@ def pattern_text(tokenizer: _core.Tokenizer) -> str:
     """How a tokenizer splits: the name of its pattern, or its regular expressions.
 
     If no expressions say it, the kinds of the steps of its pre-tokenizer.
-
-    Example:
-        >>> model = _core.Model.from_ranks({}, ("a", "b"), {})
-        >>> pattern_text(_core.Tokenizer(model))
-        'a, then b'
     """
     pattern = tokenizer.pattern
     names = (name for name, regex in _core.PATTERNS.items() if regex == pattern)
@@ -209,12 +195,7 @@ def splitter(pattern: str | tuple[str, ...]) -> _core.Splitter:
 
 @lru_cache(maxsize=64)
 def leaves_out(pattern: str) -> bool:
-    r"""Whether a split pattern does not match all of a text with pairs of characters of all kinds.
-
-    Example:
-        >>> leaves_out(_core.PATTERNS["gpt4"]), leaves_out(r"\w+|\s+")
-        (False, True)
-    """
+    """Whether a split pattern leaves out text, by pairs of characters of all kinds."""
     kinds = {category(chr(code)): chr(code) for code in (*range(0xD800), *range(128))}
     pairs = [*map("".join, product(kinds.values(), repeat=2)), *(2 * chr(at) for at in range(128))]
     text = "".join(pairs)

@@ -311,11 +311,7 @@ def _parse_manifest(values: Any) -> Manifest:
 
 
 def check_order(shards: list[Shard], inputs: int) -> None:
-    """Check that shards and their files are in order, and all but the last name the next document.
-
-    Raises:
-        ValueError: if not, or if a document is in none of so many inputs.
-    """
+    """Check that shards and their files are in order, and name the next document."""
     before, ends = (0, -1), dict[str, int]()
     for number, shard in enumerate(shards):
         after = shard.following
@@ -352,12 +348,7 @@ def mark_path(folder: Path, number: int) -> Path:
 
 
 def locked(folder: Path) -> AbstractContextManager[None]:
-    """Lock a folder for one run; the lock ends with the process, even if it is killed.
-
-    Raises:
-        InUseError: if another run has locked it.
-        OSError: if the folder cannot be created, or the file system has no locks.
-    """
+    """Lock a folder for one run; the lock ends with the process, even if it is killed."""
     check_output_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     in_use = InUseError(f"another run is working on {folder}", hint="wait for it")

@@ -253,13 +253,6 @@ class WaitingDocuments(Generic[T]):
 
     A row is filled only while at least `buffer` documents wait. If none fits, the shortest is cut
     to fill it (`cut`), or the row ends there.
-
-    Example:
-        >>> waiting = WaitingDocuments(7, 3, cut=True)
-        >>> for length, document in [(5, "five"), (3, "three"), (3, "other"), (2, "two")]:
-        ...     waiting.add(length, document)
-        >>> waiting.row(), waiting.row()
-        ([('five', 5), ('two', 2)], None)
     """
 
     def __init__(self, width: int, buffer: int, *, cut: bool) -> None:

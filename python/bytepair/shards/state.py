@@ -61,9 +61,6 @@ def state_of(folder: Path, job: dict[str, Any], *, ignore: str = manifest.PROGRE
     """The shards that an earlier run has written for a job, unchecked; nothing is changed.
 
     The file or folder `ignore` may be in a new folder.
-
-    Raises:
-        ShardError: if the folder has other content, or that of another job.
     """
     check_own_folder(folder / manifest.PROGRESS)
     try:

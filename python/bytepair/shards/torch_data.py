@@ -61,12 +61,7 @@ class TorchRows(torch.utils.data.Dataset):  # type: ignore[misc]
         return int(self._starts[-1])
 
     def __getitem__(self, index: int) -> TorchRow:
-        """One row.
-
-        Raises:
-            ArgumentError: if the index is no integer.
-            IndexError: if there is no such row.
-        """
+        """One row."""
         place = place_of("row", index, len(self))
         shard = int(np.searchsorted(self._starts, place, side="right")) - 1
         start = (place - int(self._starts[shard])) * self._length
@@ -89,9 +84,6 @@ class TorchStream(torch.utils.data.IterableDataset):  # type: ignore[misc]
             iterable data set itself, as that of `transformers` does.
         world_size: the number of ranks.
         options: other keywords of `batches`, such as `seed` and `packing`.
-
-    Raises:
-        ArgumentError: as the call of `batches`; so with its other errors.
     """
 
     def __init__(

@@ -150,11 +150,7 @@ class Sharder:
         self._share = ShareRead(int(job.starts[-1]))
 
     def write(self, start: Address, feed: Producer) -> None:
-        """Write the documents from an address on; an unfinished shard is closed as it is.
-
-        Raises:
-            CorpusError: if no document could be read.
-        """
+        """Write the documents from an address on; an unfinished shard is closed as it is."""
         self._writer = self._open(start)
         try:
             feed(start, self._take, self._share)

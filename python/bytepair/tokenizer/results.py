@@ -71,19 +71,7 @@ def _texts(column: Any) -> Iterable[str]:
 
 
 def of_type(ids: NDArray[Any], dtype: Any, vocab_size: int) -> NDArray[Any]:
-    """An array of ids in another type of numpy.
-
-    Raises:
-        ArgumentError: if it is no type of integers, or has no room for all ids of the vocabulary.
-
-    Example:
-        >>> import numpy
-        >>> of_type(numpy.array([3], "uint16"), "int64", 300)
-        array([3])
-        >>> of_type(numpy.array([3], "uint16"), "int8", 300)
-        Traceback (most recent call last):
-        bytepair.errors.ArgumentError: dtype is 'int8'; it must be an integer type of numpy with ...
-    """
+    """An array of ids in another type of numpy."""
     import numpy as np
 
     allowed = f"an integer type of numpy with room for ids below {vocab_size}"

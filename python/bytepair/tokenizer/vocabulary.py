@@ -61,11 +61,7 @@ def is_text(value: object) -> bool:
 
 
 def check_not_ordinary(names: Sequence[str], initial: Sequence[str]) -> None:
-    """Reject special tokens that are ordinary tokens before training: bytes, initial tokens.
-
-    Raises:
-        SpecialTokenError: if there is one.
-    """
+    """Reject special tokens that are ordinary tokens before training: bytes, initial tokens."""
     for name in names:
         if name in initial or len(name.encode()) == 1:
             what = "an initial token" if name in initial else f"the byte {ord(name)}"
@@ -76,13 +72,7 @@ def check_not_ordinary(names: Sequence[str], initial: Sequence[str]) -> None:
 
 
 def reserved(number: int, existing: Sequence[str] = ()) -> list[str]:
-    """Names for this many reserved ids, numbered after the existing ones.
-
-    Example:
-        >>> from bytepair.tokenizer.vocabulary import reserved
-        >>> reserved(2, ["<|bos|>", "<|reserved_0|>"])
-        ['<|reserved_1|>', '<|reserved_2|>']
-    """
+    """Names for this many reserved ids, numbered after the existing ones."""
     numbers = [int(match[1]) for name in existing if (match := _RESERVED.fullmatch(name))]
     first = max(numbers, default=-1) + 1
     return [f"<|reserved_{first + index}|>" for index in range(number)]
@@ -138,11 +128,7 @@ def added(
 
 
 def check_new(name: str, special: Mapping[str, int], ranks: Mapping[bytes, int]) -> None:
-    """Refuse the name of a token that exists.
-
-    Raises:
-        SpecialTokenError: if it does, or the name is empty.
-    """
+    """Refuse the name of a token that exists."""
     if not name or name in special:
         what = f"{name!r} is a special token already" if name else "a name is empty"
         raise SpecialTokenError(what, option="special_tokens", value=name, hint="omit it")

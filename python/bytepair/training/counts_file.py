@@ -172,11 +172,6 @@ class CountState:
         pretokens: the total of the counts, of which the file has no checksum.
         skips: the skipped documents.
         complete: whether the count has ended.
-
-    Example:
-        >>> state = CountState({"column": "text"}, texts=3)
-        >>> CountState.read(state.to_json(), "counts.checkpoint") == state
-        True
     """
 
     job: dict[str, Any]

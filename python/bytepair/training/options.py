@@ -89,11 +89,6 @@ class TrainSettings(TrainOptions):
         vocab_size: the vocabulary size, including special tokens.
         special_tokens: the names of the special tokens, or "nanochat".
         ties: the tie-breaking rule for pairs with equal counts.
-
-    Example:
-        >>> settings = TrainSettings(vocab_size=300, special_tokens=["<|bos|>"], reserved=2)
-        >>> settings.names
-        ['<|bos|>', '<|reserved_0|>', '<|reserved_1|>']
     """
 
     vocab_size: int = 65536
@@ -179,12 +174,6 @@ def check_groups(source: object, how: CountOptions, purpose: str = "") -> Checke
         source: groups; without a purpose, one source or counts, which become the group "".
         how: how they are counted.
         purpose: what requires groups, for error messages.
-
-    Raises:
-        ArgumentError: if the source is not as said above, or there is a checkpoint for groups.
-        CountsError: if counts have a different pattern, or options for reading text are given.
-        CorpusError: as in `train`.
-        OSError: if the checkpoint cannot be written.
     """
     check_kind("reading", how.reading, Reading)
     if purpose:

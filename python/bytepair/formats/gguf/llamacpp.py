@@ -180,12 +180,7 @@ RETYPED: Final = STOPS | _FILL_IN | _IN_TEXTS
 
 
 def kinds(names: Sequence[str], kinds: Sequence[int]) -> list[int]:
-    """The types that llama.cpp gives to the tokens of a file, by their names.
-
-    Example:
-        >>> kinds(["the", "</s>", "<|channel|>"], [NORMAL, USER_DEFINED, CONTROL])
-        [1, 3, 4]
-    """
+    """The types that llama.cpp gives to the tokens of a file, by their names."""
     here = set(names) & RETYPED
     if not here:
         return list(kinds)
@@ -212,12 +207,7 @@ def _ends_by_call(names: set[str]) -> bool:
 
 
 def lost_kinds(kinds_by_name: Mapping[str, int]) -> list[str]:
-    """The tokens that llama.cpp takes for tokens of another type.
-
-    Example:
-        >>> lost_kinds({"</s>": USER_DEFINED})
-        ["that '</s>' is found in every text: llama.cpp takes it for a control token"]
-    """
+    """The tokens that llama.cpp takes for tokens of another type."""
     names = list(kinds_by_name)
     there = dict(zip(names, kinds(names, list(kinds_by_name.values())), strict=True))
     lost: dict[str, list[str]] = {}
@@ -278,12 +268,7 @@ CLEAN_UP: Final = (
 
 
 def usual_flags(model: Any, name: Any) -> list[str]:
-    """The flags that llama.cpp sets for a tokenizer model and a name, if a file has no keys.
-
-    Example:
-        >>> usual_flags("llama", None), usual_flags("gpt2", "roberta-bpe")
-        (['add_bos_token'], ['add_sep_token'])
-    """
+    """The flags that llama.cpp sets for a tokenizer model and a name, if a file has no keys."""
     if model == "llama" or name in _ADD_BOS.split():
         return ["add_bos_token"]
     return ["add_sep_token"] if name in _ADD_SEP.split() else []
@@ -293,10 +278,6 @@ def rule(name: str) -> tuple[str | tuple[str, ...], bool] | None:
     """The split pattern of a name, and whether pretokens that are tokens are not merged.
 
     None if the name is unknown.
-
-    Example:
-        >>> rule("qwen2") == (_QWEN2, False), rule("unheard-of")
-        (True, None)
     """
     for (kind, ignore), names in _NAMES.items():
         if name in names.split():
