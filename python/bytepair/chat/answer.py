@@ -275,11 +275,7 @@ class AnswerParser:
     # ------------------------------------------------------------------ parts of states
 
     def _find(self, tag: str, before: str, is_end: bool) -> tuple[int, int]:
-        """The end of the text before a tag, or before what may become one.
-
-        Returns:
-            The end, and how far behind it the tag is; -1 if there is none.
-        """
+        """The end of the text before a tag or what may be one, and how far behind it the tag is."""
         at = self._buffer.find(tag) if tag else -1
         if at >= 0:
             count = len(before) if self._buffer.endswith(before, 0, at) else 0

@@ -226,10 +226,7 @@ def to_parts(
 ) -> list[Numbered]:
     """Join the messages of each turn to one message with parts, which has the first number.
 
-    Args:
-        template: the template; it may have a tool that runs code.
-        messages: the messages with their numbers.
-        goes_on: whether results at the start belong to a turn of the assistant that is open.
+    With `goes_on`, results at the start belong to a turn of the assistant that is open.
     """
     tool, role = template.code, template.prompted
     if tool is None or not any(_is_apart(message) for _, message in messages):
@@ -247,15 +244,7 @@ def to_parts(
 def of_turns(
     role: str, row: Row, trained: Sequence[bool], turns: Sequence[Numbered], train_on: TrainOn
 ) -> list[bool]:
-    """For the first message of each turn, whether the turn is trained on.
-
-    Args:
-        role: the role that is trained on.
-        row: the conversation.
-        trained: for each of its messages, whether it is trained on.
-        turns: its turns, with the numbers of their first messages.
-        train_on: with "last", a turn is trained on if it has the last message.
-    """
+    """For the first message of each turn, whether the turn is trained on."""
     flags = [*trained]
     starts = [index for index, _ in turns]
     for start, end in zip(starts, [*starts[1:], len(trained)], strict=True):

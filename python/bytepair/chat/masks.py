@@ -172,13 +172,7 @@ def unprompted(
     whole: Sequence[str | int | None],
     encode: Any,
 ) -> Iterator[tuple[str, str]]:
-    """A problem and its hint if ids do not begin with those of the prompt of their last turn.
-
-    Args:
-        prompt: the segments of the prompt.
-        whole: those of the conversation.
-        encode: gives the ids of a text.
-    """
+    """A problem and its hint if ids do not begin with those of the prompt of their last turn."""
     if not prompt:
         return
     *before, last = prompt
@@ -209,11 +203,6 @@ def endless(
     """A problem and its hint if the last trained token is not a stop token.
 
     White space after the token, such as the line break in ChatML, may be trained on or not.
-
-    Args:
-        trained: the segments of one conversation that are trained on.
-        stops: the ids that may end a turn; empty if any special token may.
-        special: the special tokens.
     """
     written = [one for one in trained if isinstance(one, int) or (one and one.strip())]
     last = written[-1] if written else None

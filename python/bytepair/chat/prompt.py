@@ -129,17 +129,7 @@ def render_fitted(
 def fitted(
     row: Row, render: Callable[[Row], Encoded], limit: int, what: str
 ) -> tuple[Encoded, list[Mapping[str, Any]]]:
-    """Render a row without its oldest turns, as few as make it fit.
-
-    Args:
-        row: the conversation.
-        render: renders it.
-        limit: the maximum number of ids.
-        what: its name in an error.
-
-    Returns:
-        The rendered rest, and the messages that were left out.
-    """
+    """Render a row without its oldest turns, as few as make it fit."""
     whole = render(row)
     if len(whole.ids) <= limit:
         return whole, []

@@ -291,12 +291,7 @@ def _ended(close: Items) -> Items:
 
 
 def writer(tokenizer: _core.Tokenizer, template: TemplateOrName) -> Any:
-    """The object that converts conversations to segments: a `TemplateWriter` or `JinjaWriter`.
-
-    Args:
-        tokenizer: the tokenizer.
-        template: the template; its name among those of the tokenizer; or None for its own.
-    """
+    """The object that converts conversations to segments: a `TemplateWriter` or `JinjaWriter`."""
     global _last
     last = _last  # read once: another thread may replace it
     if last is not None and last[0] is tokenizer and last[1] is template:

@@ -26,13 +26,7 @@ _COLORS: Final = {"error": "red", "warning": "yellow", "hint": "cyan"}
 
 
 class ErrorWithHints(click.ClickException):
-    """An error of a command: what is wrong, and hints that say what to do.
-
-    Args:
-        message: what is wrong.
-        hints: what to do, each on a line of its own; empty ones are left out.
-        place: arguments of the class of click.
-    """
+    """An error of a command: what is wrong, and hints that say what to do."""
 
     def __init__(self, message: str, *hints: str, **place: Any) -> None:
         super().__init__(message, **place)

@@ -50,12 +50,7 @@ class ReadBounds:
 
 
 class Expansion:
-    """Warns once if a file has an extreme compression ratio.
-
-    Args:
-        name: the name of the file, for the message.
-        size: the size of the file in bytes.
-    """
+    """Warns once if a file has an extreme compression ratio."""
 
     def __init__(self, name: str, size: int) -> None:
         self._name, self._size, self._read = name, max(size, 1), 0

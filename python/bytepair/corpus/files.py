@@ -233,11 +233,6 @@ def is_same(record: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> 
 def shared(record: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> int:
     """How many inputs at the beginning are the same files, of the same size, in two records.
 
-    Args:
-        record: the record of an earlier run.
-        job: the record of this run.
-        folder: the folder in which both are stored.
-
     Example:
         >>> folder = Path("/data/shards")
         >>> record = {"inputs": [["in/a.txt", 5], ["in/b.txt", 6]], "inputs_from": ".."}

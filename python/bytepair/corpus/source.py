@@ -157,13 +157,7 @@ ResolvedSource: TypeAlias = Files | Texts | TableData
 def resolve(
     source: Source | ResolvedSource, *, split: Split | None = None, logs: bool = True
 ) -> ResolvedSource:
-    """Determine what a source is; see the table above.
-
-    Args:
-        source: the source.
-        split: the split to read; None means `train` if a data set says what is for validation.
-        logs: whether to log what is read.
-    """
+    """Determine what a source is; see the table above."""
     if split is not None:
         check_choice("split", split, ("train", "val", "all"))
     if isinstance(source, Files | TableData):
@@ -181,14 +175,7 @@ def resolve(
 def resolve_files(
     source: Source, split: Split | None = None, *, logs: bool = True, by_position: bool = False
 ) -> Files:
-    """Determine the files of a source that must be files.
-
-    Args:
-        source: the source.
-        split: as in `resolve`.
-        logs: as in `resolve`.
-        by_position: whether the last file is for validation where no data set says it.
-    """
+    """Determine the files of a source that must be files."""
     if isinstance(source, Files):
         return source
     # An error about the names then suggests no text.

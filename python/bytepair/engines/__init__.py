@@ -11,29 +11,15 @@ llama2.c expects; `cover` heals prompts that end within a token. The module `plu
 has what vLLM and SGLang find by themselves.
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
-from bytepair._internal.extras import lazy as _lazy
-
-if _TYPE_CHECKING:
-    from bytepair.engines import plugins
-    from bytepair.engines.vocabularies import (
-        to_llguidance,
-        to_outlines,
-        to_xgrammar,
-        with_sentencepiece_ids,
-    )
-    from bytepair.tokenizer.cover import cover
+from bytepair.engines import plugins
+from bytepair.engines.vocabularies import (
+    to_llguidance,
+    to_outlines,
+    to_xgrammar,
+    with_sentencepiece_ids,
+)
+from bytepair.tokenizer.cover import cover
 
 __all__ = [
     "cover", "plugins", "to_llguidance", "to_outlines", "to_xgrammar", "with_sentencepiece_ids",
 ]  # fmt: skip
-
-_lazy(
-    __name__,
-    {
-        "bytepair.tokenizer.cover": ("cover",),
-        "plugins": ("plugins",),
-        "vocabularies": ("to_llguidance", "to_outlines", "to_xgrammar", "with_sentencepiece_ids"),
-    },
-)

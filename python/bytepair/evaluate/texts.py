@@ -193,13 +193,7 @@ def _lines(texts: Iterable[str]) -> list[str]:
 def rivals_of(
     tokenizer: Tokenizer, name: str, against: Iterable[str] | Mapping[str, Tokenizer]
 ) -> tuple[dict[str, Tokenizer], dict[str, NotFetchedError]]:
-    """A tokenizer and those that it is compared with, by name; and why others are missing.
-
-    Args:
-        tokenizer: the tokenizer, which comes first.
-        name: its name in the results.
-        against: as in `measure`.
-    """
+    """A tokenizer and those that it is compared with, by name; and why others are missing."""
     if isinstance(against, Mapping):
         for rival in against.values():
             check_kind("against", rival, Tokenizer)

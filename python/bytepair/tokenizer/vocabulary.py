@@ -155,15 +155,7 @@ def renumbered(
     notes: dict[str, str],
     twins: dict[int, bytes] | None = None,
 ) -> _core.Model:
-    """The tokenizer with other ids.
-
-    Args:
-        tokenizer: the tokenizer.
-        ids: the ordinary tokens that stay, with their ids; merges of others are left out.
-        special: the special tokens and their ids.
-        notes: the notes of the result.
-        twins: with byte fallback, the tokens that have the bytes of another, by their new ids.
-    """
+    """The tokenizer with other ids."""
     merges = None
     if tokenizer.merge_rule != "ranks":
         merges = [

@@ -32,13 +32,7 @@ class CheckpointWarning(UserWarning):
 
 
 class Checkpoint:
-    """What a count has done before; without a file, it is nothing, and nothing is saved.
-
-    Args:
-        path: the file; None means that the count cannot be resumed.
-        pattern: the split pattern of the count.
-        job: the values that must be equal to resume.
-    """
+    """What a count has done before; without a file, it is nothing, and nothing is saved."""
 
     def __init__(
         self, path: Path | None, pattern: str | tuple[str, ...], job: dict[str, Any]

@@ -225,12 +225,7 @@ class _Count:
     # ------------------------------------------------------------------------ the core reads
 
     def _add_group(self, files: list[Path], first: int) -> bool:
-        """Count text and jsonl files, or parquet files, in the core, if it can read them.
-
-        Args:
-            files: the files.
-            first: the index of the first one among the files of the source.
-        """
+        """Count text and jsonl files, or parquet files, in the core, if it can read them."""
         share, checkpoint = self._share, self.checkpoint
         share.enter(max(sum(file.stat().st_size for file in files), 1))
         end = first + len(files)

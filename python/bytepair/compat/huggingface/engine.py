@@ -69,12 +69,7 @@ Frames: TypeAlias = tuple[tuple[Frame | None, Frame | None], tuple[Frame | None,
 
 
 def frames_of(original: tokenizers.Tokenizer, encode: Callable[[str], list[int]]) -> Frames:
-    """Ask a tokenizer that neither truncates nor pads for its frames.
-
-    Args:
-        original: the tokenizer.
-        encode: the ids of a text without what the post-processor adds.
-    """
+    """Ask a tokenizer that neither truncates nor pads for its frames."""
     probe = next((letter for letter in "abcdefghij0123456789 \n" if encode(letter)), None)
     if probe is None:
         return (None, None), (None, None)

@@ -159,12 +159,7 @@ def _stream_for_both(stream: Any) -> Any:
 
 
 def shortened(base: Any, batch: Callable[..., Any]) -> Callable[..., Any]:
-    """The method `_encode_plus` of a class of transformers, with the short way for one text.
-
-    Args:
-        base: the class.
-        batch: `transformers.BatchEncoding`.
-    """
+    """The method `_encode_plus` of a class of transformers, with the short way for one text."""
     usual, convert = base._encode_plus, base._convert_encoding
     parameters = inspect.signature(usual).parameters.values()
     defaults = {each.name: each.default for each in parameters} | {"split_special_tokens": False}
