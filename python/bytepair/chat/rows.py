@@ -162,8 +162,8 @@ def read_row(
     row: Conversation, writer: Writer, options: ChatOptions, *, empty: bool = False
 ) -> Row:
     """The conversation of a row; only if `empty`, it may have no messages."""
-    is_fields = type(row) is dict or not is_list(row)
-    fields = _present(row, options.ignore_fields) if is_fields else {"messages": row}
+    is_messages = type(row) is list or (type(row) is not dict and is_list(row))
+    fields = {"messages": row} if is_messages else _present(row, options.ignore_fields)
     messages = KINDS[options.rows](fields)
     if not messages and not empty:
         raise ConversationError("a conversation needs at least one message")

@@ -104,8 +104,7 @@ class Segments:
                 f"max_tokens is {max_tokens}; it cannot be negative", option="max_tokens"
             )
         if errors != "replace":
-            texts = [item for item in self.items if isinstance(item, str)]
-            if _core.lone_surrogates(texts):
+            if _core.lone_surrogates(list(filter(str.__instancecheck__, self.items))):
                 self.check_texts()
         items, ends = self.items, self.ends
         if join and BREAK in items:
