@@ -103,9 +103,9 @@ class Segments:
             raise ArgumentError(
                 f"max_tokens is {max_tokens}; it cannot be negative", option="max_tokens"
             )
-        if errors != "replace":
-            if _core.lone_surrogates(list(filter(str.__instancecheck__, self.items))):
-                self.check_texts()
+        texts = [] if errors == "replace" else filter(str.__instancecheck__, self.items)
+        if _core.lone_surrogates(list(texts)):
+            self.check_texts()
         items, ends = self.items, self.ends
         if join and BREAK in items:
             items = [None if item == BREAK else item for item in items]
