@@ -103,7 +103,7 @@ class Segments:
             raise ArgumentError(
                 f"max_tokens is {max_tokens}; it cannot be negative", option="max_tokens"
             )
-        texts = [] if errors == "replace" else filter(str.__instancecheck__, self.items)
+        texts: Any = [] if errors == "replace" else filter(str.__instancecheck__, self.items)
         if _core.lone_surrogates(list(texts)):
             self.check_texts()
         items, ends = self.items, self.ends
