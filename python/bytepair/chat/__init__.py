@@ -24,39 +24,66 @@ also during generation; `answer` reads what the assistant wrote), `jinja` (Huggi
 `sandbox` renders them, `texts` keeps texts apart, `masks` finds what is trained on).
 """
 
-from bytepair.chat.answer import (
-    MessageEnd,
-    MessageStart,
-    PartEnd,
-    PartStart,
-    TextDelta,
-    ToolCall,
-)
-from bytepair.chat.jinja import JinjaTemplate
-from bytepair.chat.parser import Parser
-from bytepair.chat.preferences import Preference, PreferenceBatch, render_preferences
-from bytepair.chat.prompt import FittedPrompt, render_prompt
-from bytepair.chat.rendered import RenderedBatch, RenderStatistics
-from bytepair.chat.rows import ChatOptions
-from bytepair.chat.sandbox import RenderProcess
-from bytepair.chat.segments import RenderedIds, encode_segments
-from bytepair.chat.template import (
-    CHATML,
-    LLAMA3,
-    LLAMA31,
-    NANOCHAT,
-    QWEN3,
-    QWEN25,
-    Builtin,
-    CodeTool,
-    Part,
-    Reasoning,
-    Role,
-    Special,
-    Template,
-    Tools,
-)
-from bytepair.chat.turn import render_turn
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from bytepair._internal.extras import lazy as _lazy
+
+if _TYPE_CHECKING:
+    from bytepair.chat.answer import (
+        MessageEnd,
+        MessageStart,
+        PartEnd,
+        PartStart,
+        TextDelta,
+        ToolCall,
+    )
+    from bytepair.chat.jinja import JinjaTemplate
+    from bytepair.chat.parser import Parser
+    from bytepair.chat.preferences import Preference, PreferenceBatch, render_preferences
+    from bytepair.chat.prompt import FittedPrompt, render_prompt
+    from bytepair.chat.rendered import RenderedBatch, RenderStatistics
+    from bytepair.chat.rows import ChatOptions
+    from bytepair.chat.sandbox import RenderProcess
+    from bytepair.chat.segments import RenderedIds, encode_segments
+    from bytepair.chat.template import (
+        CHATML,
+        LLAMA3,
+        LLAMA31,
+        NANOCHAT,
+        QWEN3,
+        QWEN25,
+        Builtin,
+        CodeTool,
+        Part,
+        Reasoning,
+        Role,
+        Special,
+        Template,
+        Tools,
+    )
+    from bytepair.chat.turn import render_turn
+
+_lazy(
+    __name__,
+    {
+        "answer": (
+            "MessageEnd", "MessageStart", "PartEnd", "PartStart", "TextDelta", "ToolCall",
+        ),
+        "rendered": ("RenderStatistics", "RenderedBatch"),
+        "jinja": ("JinjaTemplate",),
+        "parser": ("Parser",),
+        "preferences": ("Preference", "PreferenceBatch", "render_preferences"),
+        "prompt": ("FittedPrompt", "render_prompt"),
+        "rows": ("ChatOptions",),
+        "sandbox": ("RenderProcess",),
+        "segments": ("RenderedIds", "encode_segments"),
+        "template": (
+            "Builtin", "CHATML", "CodeTool", "LLAMA3", "LLAMA31", "NANOCHAT", "Part", "QWEN25",
+            "QWEN3", "Reasoning", "Role", "Special", "Template", "Tools",
+        ),
+        "turn": ("render_turn",),
+    },
+)  # fmt: skip
 
 __all__ = [
     "CHATML", "LLAMA3", "LLAMA31", "NANOCHAT", "QWEN3", "QWEN25", "Builtin", "ChatOptions",
