@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import click
 
 import bytepair
 from bytepair.cli import option, paths
-from bytepair.cli.messages import Misuse, in_words, tell
+from bytepair.cli.messages import Misuse, tell
 from bytepair.cli.paths import OUTPUT_FILE
 from bytepair.corpus.files import Files, Split, announce, of_split, splits_of
 from bytepair.corpus.names import files_matching
@@ -143,11 +143,13 @@ def _parallel(
     """Show what a parallel text costs in each language."""
     names = _names(tokenizer, against)
     tokenizers = {names["name"]: bytepair.load(tokenizer, pattern=pattern)}
+    missing = []
     for rival in names["against"]:
         try:
             tokenizers[rival] = bytepair.load(rival)
-        except NotFetchedError as error:
-            tell("warning", *in_words(error))
+        except NotFetchedError:
+            missing.append(rival)
+    _tell_missing(missing)
     texts = bytepair.evaluate.parallel(paths.groups_of(parallel), column=column, errors=errors)
     costs = bytepair.evaluate.compress(tokenizers, texts)
     table = bytepair.evaluate.parity(costs, base)
@@ -197,9 +199,18 @@ def evaluation_for(
         },
         width=width,
     )
-    for reason in evaluation.missing.values():
-        tell("warning", *in_words(reason))
+    _tell_missing(evaluation.missing)
     return evaluation
+
+
+def _tell_missing(names: Collection[str]) -> None:
+    """Say once which published tokenizers are not compared."""
+    if names:
+        tell(
+            "warning",
+            f"left out, neither on this machine nor in reach of the network: {', '.join(names)}",
+            "bytepair vocabularies lists where their files are searched for",
+        )
 
 
 def _files_of(names: Sequence[str], split: Split) -> Files:
