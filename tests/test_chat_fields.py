@@ -1,4 +1,4 @@
-"""Training on content, reasoning or tool calls by choice; templates in Jinja train on all."""
+"""Training on content, reasoning or tool calls by choice, in templates of every kind."""
 
 from __future__ import annotations
 
@@ -90,9 +90,11 @@ def learned(tok: bytepair.Tokenizer, talk: Any, template: Any, **options: Any) -
 
 @pytest.mark.parametrize("template", JINJAS, ids=lambda t: t.name)
 @settings(max_examples=80)
-@given(talks("</think>x"), st.sampled_from(["all", "last"]))
-def test_jinja_has_the_mask_of_a_value(template: Any, talk: list[Any], train_on: Any) -> None:
-    compare(template, talk, train_on=train_on)
+@given(talks("</think>x"), st.sampled_from(CHOICES), st.sampled_from(["all", "last"]))
+def test_jinja_has_the_fields_of_a_value(
+    template: Any, talk: list[Any], chosen: Any, train_on: Any
+) -> None:
+    compare(template, talk, train_fields=chosen, train_on=train_on)
 
 
 def compare(template: Any, talk: list[Any], **options: Any) -> None:
@@ -177,11 +179,23 @@ def test_parts_of_nanochat_have_fields() -> None:
     assert learned(tok, talk, None, train_fields=["reasoning"]) == ""
 
 
-def test_fields_under_jinja_are_errors() -> None:
+def test_fields_that_are_not_apart_are_errors() -> None:
+    mixed = chat.JinjaTemplate(
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{{ m.reasoning_content }}"
+        "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+        stop=("<|im_end|>",),
+    )
+    talk = [
+        {"role": "user", "content": "x"},
+        {"role": "assistant", "content": "a", "reasoning_content": "b"},
+    ]
+    with told(ConversationError):
+        TOK.render_conversation(talk, template=mixed, options=ChatOptions(train_fields=["content"]))
+    asks = mixed.source.replace("{{ m.content }}", "{{ m.content * 2 }}")
     with told(ConversationError):
         TOK.render_conversation(
-            [{"role": "user", "content": "x"}, {"role": "assistant", "content": "a"}],
-            template=JINJAS[0],
+            talk,
+            template=chat.JinjaTemplate(asks, stop=("<|im_end|>",)),
             options=ChatOptions(train_fields=["content"]),
         )
     for wrong in ("content", [], ["text"], [1]):
@@ -195,11 +209,11 @@ def test_fields_under_jinja_are_errors() -> None:
 @pytest.mark.skipif(not FOLDER.is_dir(), reason=REASON)
 @pytest.mark.parametrize("mask", ["blocks", "prefixes"])
 @settings(max_examples=60)
-@given(talks())
-def test_qwen3_is_that_of_its_training(mask: Any, talk: list[Any]) -> None:
+@given(talks(), st.sampled_from(CHOICES))
+def test_qwen3_is_that_of_its_training(mask: Any, talk: list[Any], chosen: Any) -> None:
     source = (FOLDER / "qwen3_training.jinja").read_text("utf-8")
     template = chat.JinjaTemplate(source, stop=(), mask=mask)
-    compare(template, talk)
+    compare(template, talk, train_fields=chosen)
     for tok in (TOK, BARE):
         ours = tok.render_conversation(talk, template=chat.QWEN3)[0]
         assert ours == tok.render_conversation(talk, template=template)[0]

@@ -181,8 +181,7 @@ class JinjaWriter(Writer):
         regions = rendering.blocks
         if self._mask == "prefixes":
             regions = masks.turns(rendering, self.template.prompted, [False] * len(row.messages))
-        starts = [region._replace(end=region.start) for region in regions]
-        self.append(rendering, starts, out)  # turns begin apart, as in training
+        self.append(rendering, _apart(regions, ()), out)  # turns begin apart, as in training
         out.ends.append(len(out.items))
 
     def halves(self, row: Row, count: int, options: ChatOptions) -> tuple[Items, Items]:
@@ -265,12 +264,6 @@ class JinjaWriter(Writer):
 
     def _learned(self, row: Row, options: ChatOptions) -> tuple[Rendering, list[Region]]:
         """The rendered conversation, and what is trained on; what is wrong is reported."""
-        if options.train_fields is not None:
-            raise ConversationError(
-                f"the template {self.name!r} is in Jinja, which does not say where fields are",
-                option="train_fields",
-                hint="use a template that is a value, such as chat.QWEN3",
-            )
         checks = self.has_mask and self.template.checks != "off"
         rendering = self.rendering(row.messages, row.fields, mark=checks)
         if not self.has_mask:
@@ -280,7 +273,7 @@ class JinjaWriter(Writer):
         off = {index for index, on in enumerate(trained or ()) if not on}
         if self._mask == "prefixes":
             regions = masks.turns(rendering, role, trained)
-        elif trained is None:
+        elif trained is None and options.train_fields is None:
             regions = rendering.blocks
         else:
             regions = masks.blocks(rendering, off, [i for i, flag in row.flags.items() if flag])
@@ -288,7 +281,10 @@ class JinjaWriter(Writer):
             lossy = {index for index in off if row.messages[index]["role"] == role}
             for problem in self._problems(rendering, regions, lossy):
                 self._report(*problem)
-        return rendering, _apart(regions)
+        if options.train_fields is None:
+            return rendering, _apart(regions)
+        parts = masks.limited(rendering, regions, options.train_fields, self._find)
+        return rendering, _apart(regions, parts)
 
     def _problems(
         self, rendering: Rendering, regions: Sequence[Region], off: set[int]
@@ -416,9 +412,10 @@ class JinjaWriter(Writer):
         return run(self.template.source, self.template.name, variables, with_indices)
 
 
-def _apart(regions: Sequence[Region]) -> list[Region]:
-    """Regions, and an empty region where each begins."""
-    return sorted([*(region._replace(end=region.start) for region in regions), *regions])
+def _apart(regions: Sequence[Region], parts: Sequence[Region] | None = None) -> list[Region]:
+    """Regions, or parts of them, and an empty region where each region begins."""
+    starts = [region._replace(end=region.start) for region in regions]
+    return sorted([*starts, *(regions if parts is None else parts)])
 
 
 def _aliased(message: Any) -> Any:

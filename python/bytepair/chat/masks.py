@@ -14,16 +14,22 @@ out how a turn is opened. Only where this leaves a doubt are the prefixes of a m
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
+from bytepair.chat.rows import REASONING, reasoning_of, text_of
 from bytepair.chat.segments import BREAK
+from bytepair.chat.template import MessageField
 from bytepair.chat.texts import Region, Rendering
 from bytepair.errors import ConversationError
+
+#: The start and the end of a field.
+_Span: TypeAlias = "tuple[int, int, MessageField]"
 
 _HINT: Final = (
     "use a template that renders it the same, one with {% generation %} blocks, or pass "
@@ -162,6 +168,114 @@ def _owner(places: Sequence[tuple[int, int]], number: int, start: int, end: int)
             hint='pass mask="prefixes" to the template',
         )
     return places[before - 1][1]
+
+
+# ---------------------------------------------------------------------------- fields of a message
+
+
+def limited(
+    rendering: Rendering,
+    regions: Sequence[Region],
+    names: Collection[MessageField],
+    special: re.Pattern[str],
+) -> list[Region]:
+    """The parts of regions that belong to the fields that are trained on.
+
+    Args:
+        rendering: the rendered conversation.
+        regions: what is trained on of its messages.
+        names: the names of the fields.
+        special: finds special tokens in a rendered string.
+
+    Raises:
+        ConversationError: if the template does not write the fields apart and in order.
+    """
+    parts = []
+    filled = [region for region in regions if region.start < region.end]
+    for index in dict.fromkeys(region.owner for region in filled):
+        own = [region for region in filled if region.owner == index]
+        spans = _Fields(rendering, index, special).spans(own[0].start, own[-1].end)
+        for region in own:
+            for start, end, field in spans:
+                start, end = max(start, region.start), min(end, region.end)
+                if field in names and start < end:
+                    parts.append(Region(start, end, index))
+    return parts
+
+
+class _Fields:
+    """Finds the fields of one message in the rendered string: reasoning, content, tool calls.
+
+    A template does not say where one ends and the next begins. To find the content, its text is
+    replaced by one private-use character, and the conversation is rendered again: what stands
+    before and behind the character is the frame of the content, and must stand in the first
+    rendering, too. So it is with reasoning. Calls are found by rendering the message without them.
+
+    What stands before the content belongs to the reasoning, and what stands behind it to the calls.
+    The end of the turn belongs to the last field.
+    """
+
+    def __init__(self, rendering: Rendering, index: int, special: re.Pattern[str]) -> None:
+        self._rendering, self._index, self._special = rendering, index, special
+        self._message: Mapping[str, Any] = rendering.messages[index]
+
+    def spans(self, start: int, end: int) -> list[_Span]:
+        """The fields of the message, which has written what stands between two positions."""
+        message = self._message
+        thought, text = str(reasoning_of(message) or ""), message.get("content")
+        text = text if isinstance(text, str) else text_of(text) or ""
+        reasoning = self._place("reasoning") if thought.strip() else (start, start)
+        content = self._place("content") if text.strip() else None
+        if content is None and not message.get("tool_calls"):
+            return [(start, end, "reasoning" if thought else "content")]
+        calls = self._start_of_calls(content) if message.get("tool_calls") else end
+        first, last = content or (calls, calls)
+        if not start <= reasoning[0] <= reasoning[1] <= first <= last <= calls <= end:
+            raise self._unclear("it does not write reasoning, content and tool calls in this order")
+        return [(start, first, "reasoning"), (first, calls, "content"), (calls, end, "tool_calls")]
+
+    def _place(self, field: str) -> tuple[int, int]:
+        """The start and the end of the text of a field."""
+        character = next(self._rendering.disguise.free)
+        changed = dict(self._message)
+        if field == "reasoning":
+            name = next(name for name in REASONING if changed.get(name) is not None)
+            changed = {k: v for k, v in changed.items() if k not in REASONING} | {name: character}
+        else:
+            is_text = isinstance(changed["content"], str)
+            changed["content"] = character if is_text else [{"type": "text", "text": character}]
+        before, _, after = self._rendered(changed, None).partition(character)
+        whole = self._rendering.string
+        if not (whole.startswith(before) and whole.endswith(after) and character not in after):
+            raise self._unclear(f"what it writes around the {field} depends on the {field}")
+        return len(before), len(whole) - len(after)
+
+    def _start_of_calls(self, content: tuple[int, int] | None) -> int:
+        """The first position that differs when the message has no calls."""
+        changed = {k: v for k, v in self._message.items() if k != "tool_calls"}
+        changed["content"] = changed.get("content") or ""
+        whole, without = self._rendering.string, self._rendered(changed, self._index + 1)
+        at = _first_difference(whole, without)
+        for string in (whole, without):  # the names of two tokens may begin alike
+            for token in self._special.finditer(string):
+                if token.start() >= at:
+                    break
+                at = min(at, token.start()) if token.end() > at else at
+        return at if content is None else min(at, content[1])
+
+    def _rendered(self, changed: Mapping[str, Any], count: int | None) -> str:
+        """The first messages, with one that is changed."""
+        messages = [*self._rendering.messages]
+        messages[self._index] = changed
+        return self._rendering.run(messages[:count]).string
+
+    def _unclear(self, why: str) -> ConversationError:
+        return ConversationError(
+            f"train_fields leaves out fields of message {self._index}, but the template does not "
+            f"write them apart: {why}",
+            option="train_fields",
+            hint="train on all fields, or put reasoning and calls into fields of their own",
+        )
 
 
 # ---------------------------------------------------------------------------- checks

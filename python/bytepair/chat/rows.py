@@ -62,8 +62,7 @@ class ChatOptions:
             `"train": false` or `"weight": 0`; the "last" one; or the "flagged" ones, with
             `"train": true` or `"weight": 1`.
         train_fields: which fields of these turns are trained on, of "content", "reasoning" and
-            "tool_calls"; None means all. The end of a turn belongs to its last field. Templates in
-            Jinja train on all.
+            "tool_calls"; None means all. The end of a turn belongs to its last field.
         reasoning: where the reasoning of the assistant is: in "fields" of its messages; or also in
             "tags", before `</think>` in the content. Tags that are not read are an error if the
             template supports reasoning, which would write them as text.
