@@ -28,7 +28,7 @@ PACKAGE = ROOT / "python" / "bytepair"
 #: and from `_core`.
 LAYERS = [
     "errors", "_internal", "reference", "sample", "files", "corpus",
-    "properties", "formats", "chat", "tokenizer", "training", "shards", "distributed",
+    "properties", "formats", "chat", "tokenizer", "training", "plan", "shards", "distributed",
     "compat", "engines", "evaluate", "plot", "explore", "cli",
 ]  # fmt: skip
 

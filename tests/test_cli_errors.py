@@ -156,7 +156,7 @@ def test_whatever_a_command_raises_is_one_line(
     assert command is not None
     monkeypatch.setattr(command, "callback", fail)
     words = {
-        "train": [], "download": [],
+        "train": [], "download": [], "plan": [],
         "count": ["a.txt"], "shard": ["a.txt", "-o", "out"], "convert": ["tokenizer", "x"],
         "verify": ["tokenizer"], "compare": ["one", "two"], "prune": ["tokenizer", "-o", "out"],
         "extend": ["tokenizer", "a.txt", "--extra", "3", "-o", "out"],

@@ -53,7 +53,7 @@ CLI_PAGES = {
         "vocabularies",
     ),
     "look": ("Look and compare", "inspect", "evaluate", "compare", "explore", "verify"),
-    "corpora": ("Corpora and shards", "download", "shard"),
+    "corpora": ("Corpora and shards", "download", "shard", "plan"),
 }
 COMMANDS = ["", *(name for _, *names in CLI_PAGES.values() for name in names)]
 

@@ -37,6 +37,7 @@ COMMANDS = {
     "count": "count", "train": "train -o OUT --vocab-size 266", "shard": "shard -o OUT",
     "encode": "encode",
     "compare": "compare tokenizer tokenizer", "evaluate": "evaluate --against none --val",
+    "plan": "plan --params 1M -t tokenizer --corpus",
     "distributed": "count --rank 0 --world-size 1 -o OUT.parquet",
 }  # fmt: skip
 

@@ -179,6 +179,7 @@ def test_commands_say_it_on_standard_error(tmp_path: Path) -> None:
         "count in", "train in --vocab-size 265 -o new --force", "shard in -o shards",
         "compare tokenizer new in",
         "evaluate --against none --val in", "encode in",
+        "plan --params 1M -t tokenizer --corpus in",
         "count in --rank 0 --world-size 1 -o c.parquet",
     ):  # fmt: skip
         for quiet in ([], ["--quiet"]):

@@ -15,7 +15,7 @@ import pytest
 
 import bytepair
 from bytepair.cli import COMMANDS
-from bytepair.errors import CountsError, DownloadError, FormatError, ShardError
+from bytepair.errors import CountsError, DownloadError, FormatError, PlanError, ShardError
 from bytepair.training.options import TrainSettings
 from commands import message_of
 from formats import TARGETS, load_options, small, written
@@ -58,6 +58,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("evaluate --sizes x.png", "x.png must end in .csv or .svg"),
         ("evaluate --token-bytes x.txt", "x.txt must end in .npy or .pt"),
         ("inspect --text hi --tokens 3", "--text and --tokens contradict each other"),
+        ("plan --params 1M --depth 2", "--params and --depth contradict each other"),
+        ("plan --preset nanochat-2026", "give the number of parameters (--params) or of layers"),
+        ("plan --params 1M --corpus a.txt", "--corpus would be ignored: it needs --tokenizer"),
+        (
+            "plan --params 1M -t tokenizer --chars-per-second 1M",
+            "--chars-per-second would be ignored: it is measured",
+        ),
+        ("plan --params 1M --vocab-size 9", "a vocabulary has at least the 256 bytes"),
         ("verify tokenizer --ties hf", "--ties would be ignored: it needs COUNTS"),
         (
             "verify tokenizer --samples 3",
@@ -115,6 +123,8 @@ def test_the_pattern_of_a_file_that_has_none_is_taken_by_all(folder: Path) -> No
     words = ["decode", "-t", "x.tiktoken", *options]
     assert run(*words, *ids.decode().split(), cwd=folder).stdout == b"hello"
     assert b"verified" in run("verify", "x.tiktoken", *options, cwd=folder).stdout
+    words = ["plan", "--params", "1M", "-t", "x.tiktoken", *options, "--corpus", "a.txt"]
+    assert b"parameters" in run(*words, cwd=folder).stdout
 
 
 def test_a_foreign_tokenizer_is_verified(folder: Path) -> None:
@@ -159,6 +169,8 @@ def test_sizes_of_vocabularies_have_endings(tmp_path: Path) -> None:
     assert bytepair.load(tmp_path / "tokenizer").vocab_size == 266
     error = run("train", "a.txt", "--vocab-size", "64kB", cwd=tmp_path, code=2).stderr.decode()
     assert "'64kB' is not an integer" in error
+    out = run("plan", "--params", "1M", "--vocab-size", "64k", "--width", "1", cwd=tmp_path).stdout
+    assert b"128,000 ids would add" in out
 
 
 def test_a_min_count_that_is_too_high_is_reported(tmp_path: Path) -> None:
@@ -201,6 +213,8 @@ def test_functions_refuse_what_they_would_ignore(tmp_path: Path) -> None:
         bytepair.extend(
             bytepair.train(counts, 266), counts, 1, reading=bytepair.Reading(column="body")
         )
+    with told(PlanError):
+        bytepair.plan.plan_data(1e6, depth=2, width=4)
     with told(DownloadError):
         bytepair.corpus.download_dataset(pattern="*.json")
     with told(ShardError):

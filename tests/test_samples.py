@@ -67,16 +67,22 @@ def test_a_large_corpus_is_read_in_part(corpus: Path, monkeypatch: pytest.Monkey
     assert len(kinds(drawn.texts)) == 3
 
 
-def test_evaluations_measure_the_sample_and_say_so(corpus: Path, tmp_path: Path) -> None:
+def test_evaluations_and_plans_measure_the_sample_and_say_so(corpus: Path, tmp_path: Path) -> None:
     tok = bytepair.train(bytepair.corpus.Paths(corpus), vocab_size=300)
     tok.save(tmp_path / "tokenizer")
-    for words in ("evaluate tokenizer --against none --max-chars 200K --val",):
+    for words in (
+        "evaluate tokenizer --against none --max-chars 200K --val",
+        "plan --params 1M -t tokenizer --max-chars 200K --corpus",
+    ):
         done = run(*words.split(), "corpus", cwd=tmp_path)
         assert "a sample of " in done.stderr
         assert "3 files" in done.stderr
     texts = evaluate.documents(corpus, max_chars=200_000)
     evaluation = evaluate.measure(tok, against=[], texts={"validation": texts})
     assert str(texts) in evaluation.corpus
+    whole = bytepair.plan.measure(tok, corpus)
+    part = bytepair.plan.measure(tok, corpus, max_chars=200_000)
+    assert part.chars_per_token == pytest.approx(whole.chars_per_token, rel=0.2)
 
 
 def test_what_does_not_train_reads_files_of_any_split(tmp_path: Path) -> None:
@@ -89,8 +95,9 @@ def test_what_does_not_train_reads_files_of_any_split(tmp_path: Path) -> None:
     assert len(evaluate.documents(val)) == 30
     assert len(evaluate.documents(tmp_path / "shard_0000*.parquet")) == 90
     assert evaluate.compare(tok, tok, bytepair.corpus.Paths(val)).texts == 30
+    assert bytepair.plan.measure(tok, val).chars_per_token
     for words in (
-        "compare tokenizer tokenizer",
+        "compare tokenizer tokenizer", "plan --params 1M -t tokenizer --corpus",
         "evaluate tokenizer --against none --train", "evaluate tokenizer --against none --val",
     ):  # fmt: skip
         run(*words.split(), val.name, cwd=tmp_path)

@@ -36,6 +36,7 @@ READERS: dict[str, Callable[..., Any]] = {
     ),
     "extend": lambda *source, **named: partial(bytepair.extend, small(), extra=5)(*source, **named),
     "documents": bytepair.evaluate.documents,
+    "measure": lambda *source, **named: bytepair.plan.measure(small(), *source, **named)[0],
 }
 
 #: Functions that read only files; each takes their names and a folder to write to.
@@ -174,7 +175,7 @@ def run(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
         "train typo.txt", "count typo.txt",
         "shard typo.txt -t tok -o out",
         "evaluate tok --val typo.txt --against none",
-        "count typo.txt --rank 0 --world-size 1",
+        "plan --params 1M -t tok --corpus typo.txt", "count typo.txt --rank 0 --world-size 1",
         "compare tok tok typo.txt",
     ],
 )  # fmt: skip
@@ -197,7 +198,7 @@ def published(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Path:
 #: For each command that takes a tokenizer, the arguments that name a published one.
 WITH_A_TOKENIZER = {
     "encode": "-t gpt2 --text hi", "decode": "-t gpt2 5303", "inspect": "gpt2 --text hi",
-    "verify": "gpt2", "shard": "a.txt -t gpt2 -o shards",
+    "verify": "gpt2", "plan": "--params 1M -t gpt2", "shard": "a.txt -t gpt2 -o shards",
     "evaluate": "gpt2 --against none",
     "convert": "gpt2 gpt2.tiktoken --lossy", "compare": "gpt2 gpt2 a.txt",
     "extend": "gpt2 a.txt --extra 5 -o larger",

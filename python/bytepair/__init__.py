@@ -7,7 +7,7 @@
     'another one'
 
 The public API is exported here and from the modules `chat`, `compat`, `corpus`, `distributed`,
-`engines`, `errors`, `evaluate`, `explore`, `plot`, `reference`, `sample`, `shards`,
+`engines`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `sample`, `shards`,
 `tokenizer` and `training`. All names are imported on first use.
 """
 
@@ -24,6 +24,7 @@ if _TYPE_CHECKING:
         errors,
         evaluate,
         explore,
+        plan,
         plot,
         reference,
         sample,
@@ -43,7 +44,7 @@ __version__: str
 __all__ = [
     "PATTERNS", "AddedToken", "BytepairError", "Counts", "Reading", "Tokenizer", "TrainOptions",
     "__version__", "chat", "compat", "corpus", "count", "distributed", "engines", "errors",
-    "evaluate", "explore", "extend", "load", "plot", "pretokenize", "prune", "reference",
+    "evaluate", "explore", "extend", "load", "plan", "plot", "pretokenize", "prune", "reference",
     "sample", "shards", "tokenizer", "train", "training",
 ]  # fmt: skip
 

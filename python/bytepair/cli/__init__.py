@@ -37,7 +37,7 @@ COMMANDS: Final = {
     "train": "train", "count": "data", "encode": "text", "decode": "text", "inspect": "look",
     "evaluate": "evaluate", "compare": "look", "explore": "look", "render": "render",
     "verify": "look", "prune": "change", "extend": "change", "mixture": "data",
-    "download": "data", "shard": "data", "convert": "change",
+    "download": "data", "shard": "data", "plan": "data", "convert": "change",
     "vocabularies": "look",
 }  # fmt: skip
 
