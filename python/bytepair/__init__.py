@@ -83,7 +83,8 @@ def _hint(name: str) -> str:
 
     if name in MODULE_NAMES:
         return f"; use {MODULE_NAMES[name]}"
-    for room in () if name.startswith("_") else ("training", "tokenizer", "chat", "corpus"):
+    rooms = ("training", "tokenizer", "chat", "corpus", "evaluate", "engines", "shards")
+    for room in () if name.startswith("_") else rooms:
         if name in _import_module(f"bytepair.{room}").__all__:
             return f"; use bytepair.{room}.{name}"
     return ""

@@ -20,94 +20,67 @@ def _by_name(names: dict[str, str]) -> dict[str, str]:
 #: and of what people type.
 HABITS: Final = _by_name(
     {
-        "vocab_size": "n_vocab get_vocab_size get_piece_size GetPieceSize",
-        "vocab_size - 1": "max_token_value",
+        "vocab_size": "n_vocab get_vocab_size get_piece_size",
         "eos_token_id": "eot_token eos_id",
+        "bos_token_id": "bos_id get_bos_token_id",
+        "pad_token_id": "pad_id",
         "special_tokens": "special_tokens_set all_special_tokens get_special_tokens",
-        "encode(text)": "encode_ordinary encode_plus encode_as_ids EncodeAsIds",
+        "special_tokens[name]": "encode_special",
+        "encode(text)": "encode_ordinary encode_plus encode_as_ids",
         "encode_batch(texts)": "encode_ordinary_batch batch_encode_plus",
-        "bytepair.engines.cover(tok, text)": "encode_with_unstable",
+        "encode_batch_to_numpy([text]).ids": "encode_to_numpy",
+        "encode_offsets(text)": "decode_with_offsets encode_with_offsets",
+        "count(text)": "count_tokens",
         "token_id(token), or special_tokens[name]": (
-            "encode_single_token token_to_id convert_tokens_to_ids piece_to_id PieceToId"
+            "encode_single_token token_to_id convert_tokens_to_ids piece_to_id"
         ),
         "token_bytes(id)": (
-            "decode_single_token_bytes id_to_token convert_ids_to_tokens id_to_piece IdToPiece"
+            "decode_single_token_bytes id_to_token convert_ids_to_tokens id_to_piece"
         ),
-        "token_bytes(id) of each id": "decode_tokens_bytes",
-        "encode_offsets(text)": "decode_with_offsets encode_with_offsets",
-        "decode_bytes(ids) of each list": "decode_bytes_batch",
-        "mergeable_ranks()": "token_byte_values get_mergeable_ranks",
-        "id in special_tokens.values()": "is_special_token",
-        "mergeable_ranks() for the ordinary tokens and special_tokens for the others": (
-            "get_vocab vocab"
+        "token_bytes(id) of each id of encode(text)": "tokenize decode_tokens_bytes",
+        "decode(ids)": "convert_tokens_to_string decode_ids",
+        "decode_batch(batch)": "batch_decode",
+        "mergeable_ranks()": "token_byte_values get_mergeable_ranks get_vocab vocab",
+        "render_conversation(messages), or render_for_completion(messages) for a prompt": (
+            "apply_chat_template render render_prompt"
         ),
-        "bytepair.compat.pad(tok, tok.encode_batch(texts))": "enable_padding prepare_for_model pad",
-        "bytepair.tokenizer.truncate_text(tok, text, max_tokens)": (
-            "enable_truncation model_max_length truncate_text"
-        ),
+        'chat_templates["default"]': "get_chat_template chat_template",
+        "roles": "special_tokens_map eos_token bos_token pad_token",
+        "pattern": "get_pattern",
+        "show(text)": "visualize_tokenization",
+        'export(folder, "huggingface")': "save_pretrained push_to_hub",
         "replace(special_tokens=names), which returns another tokenizer": (
             "add_tokens add_special_tokens"
         ),
-        'count("", prepend=..., append=...)': "num_special_tokens_to_add",
-        "token_bytes(id) of each id of encode(text)": "tokenize",
-        "decode(ids)": "convert_tokens_to_string decode_ids DecodeIds",
-        "decode_batch(batch)": "batch_decode",
-        "render_conversation(messages), or render_for_completion(messages) for a prompt": (
-            "apply_chat_template render"
+        "bytepair.tokenizer.truncate_text(tok, text, max_tokens)": (
+            "enable_truncation model_max_length truncate_text"
         ),
-        'chat_templates["default"]': "get_chat_template chat_template",
-        "special_tokens.values()": "all_special_ids",
-        "roles": "special_tokens_map",
-        'export(folder, "huggingface")': "save_pretrained push_to_hub",
-        'roles["eos"]': "eos_token",
-        'roles["bos"]': "bos_token",
-        'roles["pad"]': "pad_token",
-        "bos_token_id": "bos_id get_bos_token_id",
-        "pad_token_id": "pad_id",
-        "render_for_completion(messages)": "render_prompt",
-        "count(text)": "count_tokens",
-        "bytepair.tokenizer.truncate_text(tok, text, max_tokens), or replace(vocab_size=...)": (
-            "truncate"
-        ),
-        "bytepair.evaluate.bits_per_byte(losses, targets, token_bytes)": "bits_per_byte",
-        "bytepair.evaluate.token_lengths(tok)": "token_lengths",
+        "bytepair.compat.pad(tok, tok.encode_batch(texts))": "enable_padding prepare_for_model pad",
         "bytepair.compat.to_huggingface(tok)": "to_huggingface",
         "bytepair.compat.to_tiktoken(tok)": "to_tiktoken",
         "bytepair.compat.to_transformers(tok)": "to_transformers",
+        "bytepair.engines.cover(tok, text)": "encode_with_unstable",
         "bytepair.prune(tok, keep)": "prune",
         "bytepair.extend(tok, texts, extra)": "extend",
-        "encode_batch_to_numpy([text]).ids": "encode_to_numpy",
         "bytepair.pretokenize(text, tok)": "pretokenize",
         "bytepair.tokenizer.added_tokens(tok)": "added_tokens",
-        "special_tokens[name]": "encode_special",
-        "pattern": "get_pattern",
-        "show(text)": "visualize_tokenization",
     }
 )
 
 #: What to use in place of a name that other libraries have at the top of their module.
 MODULE_NAMES: Final = _by_name(
     {
-        "bytepair.load(path_or_name)": "from_pretrained load",
-        "bytepair.load(path)": "from_file from_str SentencePieceProcessor",
-        "bytepair.load(folder)": "from_directory",
+        "bytepair.load(path_or_name)": "from_pretrained load AutoTokenizer",
+        "bytepair.load(path)": "from_file from_str from_directory SentencePieceProcessor",
         "bytepair.load(name), or bytepair.compat.tiktoken.get_encoding": "get_encoding",
         "bytepair.compat.tiktoken.encoding_for_model": "encoding_for_model",
         "bytepair.Tokenizer, or bytepair.compat.tiktoken.Encoding": "Encoding",
-        "bytepair.load(name)": "AutoTokenizer",
         "bytepair.train(texts, vocab_size)": (
             "train train_from_iterator train_new_from_iterator BpeTrainer"
         ),
         "bytepair.tokenizer.truncate_text(tok, text, max_tokens)": "truncate",
         "encode of a Tokenizer: bytepair.load(name).encode(text)": "encode",
         "decode of a Tokenizer: bytepair.load(name).decode(ids)": "decode",
-        "bytepair.evaluate.token_lengths(tok)": "token_lengths",
-        "bytepair.evaluate.bits_per_byte": "bits_per_byte",
-        "bytepair.evaluate.compare": "compare",
-        "bytepair.engines.cover": "cover",
-        "bytepair.shards.Dataset": "Dataset",
-        "bytepair.engines.cover(tok, text)": "token_healing",
-        "asyncio.to_thread(tok.encode, text)": "AsyncTokenizer",
     }
 )
 
@@ -118,24 +91,15 @@ KEYWORDS: Final = _by_name(
         'special="error", which refuses special tokens in text; the default encodes them as text': (
             "disallowed_special"
         ),
-        "threads=": "num_threads",
         'special="text", the default, or special="all"': "split_special_tokens",
+        "threads=": "num_threads",
+        'prepend="<|bos|>" and append=': "add_bos add_eos",
         "bytepair.tokenizer.truncate_text(tok, text, max_tokens), or slices of the lists": (
             "truncation max_length max_tokens"
         ),
-        "pad(encode_batch(texts))": "padding",
-        "pad(encode_batch(texts)), which gives one": "return_attention_mask",
-        "pad(encode_batch(texts), width)": "pad_to",
+        "bytepair.compat.pad(tok, encode_batch(texts))": "padding return_attention_mask",
         "encode_offsets(text)": "return_offsets_mapping",
-        'pad(encode_batch(texts), tensors="pt"), or encode_batch_to_numpy(texts)': "return_tensors",
-        "bytepair.tokenizer.count_batch(tok, texts)": "return_length",
-        'encode("".join(words))': "is_split_into_words",
-        "nothing: the text is not changed": "clean_up_tokenization_spaces",
-        "nothing: no spaces are added": "spaces_between_special_tokens",
-        'prepend="<|bos|>" and append=, or encode_batch(texts, prepend=..., append=...)': (
-            "add_bos add_eos"
-        ),
-        "encode for ids, and token_bytes(id) for pieces": "out_type",
+        "encode_batch_to_numpy(texts)": "return_tensors",
     }
 )
 

@@ -20,7 +20,6 @@ if _TYPE_CHECKING:
     from bytepair.compat import huggingface, nanochat, rustbpe, tiktoken
     from bytepair.compat.conversions import (
         FORMATS,
-        PaddedBatch,
         encode_arrow,
         export_losses,
         pad,
@@ -30,7 +29,7 @@ if _TYPE_CHECKING:
     )
 
 __all__ = [
-    "FORMATS", "PaddedBatch", "encode_arrow", "export_losses", "huggingface", "nanochat", "pad",
+    "FORMATS", "encode_arrow", "export_losses", "huggingface", "nanochat", "pad",
     "rustbpe", "tiktoken", "to_huggingface", "to_tiktoken", "to_transformers",
 ]  # fmt: skip
 
@@ -38,7 +37,7 @@ _lazy(
     __name__,
     {
         "conversions": (
-            "FORMATS", "PaddedBatch", "encode_arrow", "export_losses", "pad", "to_huggingface",
+            "FORMATS", "encode_arrow", "export_losses", "pad", "to_huggingface",
             "to_tiktoken", "to_transformers",
         ),
         **{name: (name,) for name in ("huggingface", "nanochat", "rustbpe", "tiktoken")},

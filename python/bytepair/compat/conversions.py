@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_many, check_whole, integers
@@ -248,37 +248,6 @@ def encode_arrow(
     return pa.chunked_array(lists, pa.large_list(ids_type) if large else pa.list_(ids_type))
 
 
-class PaddedBatch(NamedTuple):
-    """Texts as rows of equal width.
-
-    A model of `transformers` takes it as `model(**batch)`, since names are keys as well.
-
-    Attributes:
-        input_ids: one row per text, its ids and padding tokens: int32, or int64 if tensors were
-            asked for.
-        attention_mask: 1 for ids of the text, 0 for padding: uint8, or int64 if tensors were asked
-            for.
-
-    Example:
-        >>> import bytepair
-        >>> tok = bytepair.train(["hello hello"], 269)
-        >>> batch = bytepair.compat.pad(tok, tok.encode_batch(["hello!", "hello"]), tensors="np")
-        >>> {name: rows.tolist() for name, rows in dict(batch).items()}
-        {'input_ids': [[259, 33], [259, 260]], 'attention_mask': [[1, 1], [1, 0]]}
-    """
-
-    input_ids: NDArray[np.integer]
-    attention_mask: NDArray[np.integer]
-
-    def keys(self) -> list[str]:
-        """The names of the fields, so that `**batch` and `dict(batch)` work."""
-        return list(self._fields)
-
-    def __getitem__(self, key: Any) -> Any:
-        """A field by its name or number."""
-        return getattr(self, key) if isinstance(key, str) else tuple.__getitem__(self, key)
-
-
 def pad(
     tokenizer: _core.Tokenizer,
     rows: Iterable[Sequence[int]],
@@ -286,7 +255,7 @@ def pad(
     *,
     side: Literal["right", "left"] = "right",
     tensors: Literal["np", "pt"] | None = None,
-) -> PaddedBatch:
+) -> dict[str, Any]:
     """Lists of ids as rows of equal width, filled with the padding token (see `roles`).
 
     Args:
@@ -297,8 +266,8 @@ def pad(
         tensors: "np" for arrays of int64, "pt" for tensors of torch; None for arrays of int32.
 
     Returns:
-        `input_ids` and `attention_mask` (1 for ids, 0 for padding; uint8, or int64 with
-        `tensors`), as a tuple that is a mapping too: `model(**batch)` takes it.
+        `input_ids`, and `attention_mask` with 1 for ids and 0 for padding (uint8, or int64 with
+        `tensors`), by these names: `model(**batch)` takes them.
 
     Raises:
         SpecialTokenError: if no token has the role `pad`, and a row needs padding.
@@ -308,7 +277,7 @@ def pad(
         >>> import bytepair
         >>> tok = bytepair.train(["hello hello"], 269)
         >>> batch = bytepair.compat.pad(tok, tok.encode_batch(["hello!", "hello"]))
-        >>> batch.input_ids.tolist(), batch.attention_mask.tolist()
+        >>> batch["input_ids"].tolist(), batch["attention_mask"].tolist()
         ([[259, 33], [259, 260]], [[1, 1], [1, 0]])
     """
     import numpy as np
@@ -331,13 +300,13 @@ def pad(
     ids = np.full((len(rows), width), filler, np.int32)
     ids[mask] = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum()))
     if tensors is None:
-        return PaddedBatch(ids, mask.astype(np.uint8))
-    wide = PaddedBatch(ids.astype(np.int64), mask.astype(np.int64))
+        return {"input_ids": ids, "attention_mask": mask.astype(np.uint8)}
+    wide = {"input_ids": ids.astype(np.int64), "attention_mask": mask.astype(np.int64)}
     if check_choice("tensors", tensors, ("np", "pt")) == "np":
         return wide
     from bytepair._internal.extras import torch
 
-    return PaddedBatch(*map(torch.from_numpy, wide))
+    return {name: torch.from_numpy(rows) for name, rows in wide.items()}
 
 
 def _lists(
