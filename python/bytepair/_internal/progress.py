@@ -1,7 +1,7 @@
 """Progress bars on standard error, if it is a terminal; otherwise nothing is printed.
 
-A bar shows the stage, the percentage, the amount done with its unit, the rate and the remaining
-time. If the total is unknown, it shows the amount, the rate and the elapsed time.
+A bar shows the stage, the percentage, the amount done with its unit, and the remaining time; if the
+total is unknown, the amount alone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -75,7 +75,7 @@ class Bar:
         usual = sys.stderr.isatty() and _LOG.level <= logging.INFO
         is_shown = usual if progress is None else progress is True
         self._bars = _new_bars() if is_shown else None
-        self._stages: dict[str, _Stage] = {}
+        self._tasks: dict[str, TaskID] = {}
 
     @property
     def is_silent(self) -> bool:
@@ -101,78 +101,39 @@ class Bar:
         """
         if self._callback is not None:
             self._callback(stage, done, total)
-        if self._bars is not None:
-            if stage not in self._stages:
-                self._fill()
-                self._stages[stage] = _Stage(self._bars, stage, done, unit)
-            self._stages[stage].update(done, total)
+        if self._bars is None:
+            return
+        if stage not in self._tasks:
+            self._fill()
+            self._tasks[stage] = self._bars.add_task(stage, total=None, amount="")
+        # From 0 to 1, because `rich` discards its measurements when a total changes.
+        share, whole = (min(done / total, 1.0), 1.0) if total else (0.0, None)
+        amount = _amount(done, total, unit)
+        self._bars.update(self._tasks[stage], completed=share, total=whole, amount=amount)
 
     def _fill(self) -> None:
-        for stage in self._stages.values():
-            stage.fill()
+        if self._bars is not None:
+            for task in self._tasks.values():
+                self._bars.update(task, total=1.0, completed=1.0)
 
 
-class _Stage:
-    """The bar of one stage.
-
-    The bar runs from 0 to 1, because `rich` discards its rate measurements when a total changes.
-    """
-
-    def __init__(self, bars: Progress, name: str, done: int, unit: str) -> None:
-        self._bars, self._unit = bars, unit
-        self._first, self._started = done, time.monotonic()
-        self._share, self._filled = 0.0, False
-        self._task: TaskID = bars.add_task(
-            name, total=None, percent="", amount="", rate="", left=""
-        )
-
-    def update(self, done: int, total: int | None) -> None:
-        """Update the bar."""
-        seconds = time.monotonic() - self._started
-        rate = (done - self._first) / seconds if seconds > 0.5 else 0.0
-        of = f" of {total:,}" if total and self._unit != "bytes" else ""
-        columns: dict[str, Any] = {"amount": _amount(done, self._unit, of)}
-        if rate > 0:
-            columns["rate"] = f"{_amount(round(rate), self._unit)}/s"
-        if not total:
-            columns["left"] = _clock(seconds)
-            self._bars.update(self._task, completed=done, **columns)
-            return
-        self._share = max(min(done / total, 1.0), self._share)  # an estimated total may grow
-        columns["percent"] = f"{self._share:4.0%}"
-        columns["left"] = f"{_clock((total - done) / rate)} left" if rate > 0 else ""
-        self._bars.update(self._task, total=1.0, completed=self._share, **columns)
-
-    def fill(self) -> None:
-        """Fill the bar: the stage is done."""
-        if self._filled:
-            return
-        self._filled = True
-        left = _clock(time.monotonic() - self._started)
-        self._bars.update(self._task, total=1.0, completed=1.0, percent="100%", left=left)
-
-
-def _amount(number: int, unit: str, of: str = "") -> str:
-    """Format a number with its unit; bytes as kB, MB and so on."""
-    if unit != "bytes":
-        return f"{number:,}{of} {unit}"
+def _amount(done: int, total: int | None, unit: str) -> str:
     from rich.filesize import decimal
 
-    return decimal(number)
-
-
-def _clock(seconds: float) -> str:
-    minutes, seconds = divmod(round(max(seconds, 0.0)), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+    of = f" of {total:,}" if total else ""
+    return decimal(done) if unit == "bytes" else f"{done:,}{of} {unit}"
 
 
 def _new_bars() -> Progress:
+    from rich import progress
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
 
-    return Progress(
-        TextColumn("{task.description:>6}"),
-        BarColumn(bar_width=20),
-        *(TextColumn(f"{{task.fields[{name}]}}") for name in ("percent", "amount", "rate", "left")),
+    return progress.Progress(
+        progress.TextColumn("{task.description:>6}"),
+        progress.BarColumn(bar_width=20),
+        progress.TaskProgressColumn(),
+        progress.TextColumn("{task.fields[amount]}"),
+        progress.TimeRemainingColumn(elapsed_when_finished=True),
         console=Console(stderr=True),
+        get_time=time.monotonic,
     )
