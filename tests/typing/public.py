@@ -24,7 +24,7 @@ def texts_become_ids_and_texts_again(tok: bytepair.Tokenizer) -> None:
     assert_type(tok.encode("a text", special={"<|bos|>"}, prepend="<|bos|>"), list[int])
     assert_type(tok.encode_batch(["a", "b"], threads=2), list[list[int]])
     assert_type(
-        bytepair.compat.pad(tok, tok.encode_batch(["a"])).attention_mask, NDArray[np.integer]
+        bytepair.compat.pad(tok, tok.encode_batch(["a"]))["attention_mask"], NDArray[np.integer]
     )
     assert_type(tok.decode([1, 2]), str)
     assert_type(tok.decode_bytes([1, 2]), bytes)

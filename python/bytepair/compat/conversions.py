@@ -255,7 +255,7 @@ def pad(
     *,
     side: Literal["right", "left"] = "right",
     tensors: Literal["np", "pt"] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, NDArray[np.integer]]:
     """Lists of ids as rows of equal width, filled with the padding token (see `roles`).
 
     Args:
@@ -299,14 +299,15 @@ def pad(
     filler = 0 if mask.all() else roles.id_of(tokenizer, "pad")
     ids = np.full((len(rows), width), filler, np.int32)
     ids[mask] = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum()))
-    if tensors is None:
-        return {"input_ids": ids, "attention_mask": mask.astype(np.uint8)}
-    wide = {"input_ids": ids.astype(np.int64), "attention_mask": mask.astype(np.int64)}
-    if check_choice("tensors", tensors, ("np", "pt")) == "np":
-        return wide
+    kinds = (np.int32, np.uint8) if tensors is None else (np.int64, np.int64)
+    batch: dict[str, NDArray[np.integer]] = {
+        "input_ids": ids.astype(kinds[0]), "attention_mask": mask.astype(kinds[1])
+    }  # fmt: skip
+    if check_choice("tensors", tensors, ("np", "pt", None)) != "pt":
+        return batch
     from bytepair._internal.extras import torch
 
-    return {name: torch.from_numpy(rows) for name, rows in wide.items()}
+    return {name: torch.from_numpy(rows) for name, rows in batch.items()}
 
 
 def _lists(
