@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -16,15 +17,31 @@ import pytest
 
 import bytepair
 from bytepair.chat import CHATML, QWEN3, ChatOptions, RenderStatistics
-from bytepair.errors import ArgumentError, ConversationError, CorpusError, SkippedWarning
+from bytepair.errors import (
+    ArgumentError,
+    BytepairError,
+    ConversationError,
+    CorpusError,
+    SkippedWarning,
+)
 from bytepair.shards import ConversationBatches, ConversationOptions
 from messages import told
+from test_formats_attacks import replaced
 
 TOK = bytepair.train(["hi yo, what is this? it is that"] * 3, vocab_size=279)
 #: A tokenizer for ChatML, whose roles may come in any order.
 CHAT = bytepair.train(
     ["hi yo, what is this? it is that"] * 3, vocab_size=272,
     special_tokens=["<|im_start|>", "<|im_end|>", "<|endoftext|>"],
+)  # fmt: skip
+#: A tokenizer for tools, in all templates.
+WIDE = bytepair.train(
+    ["hi yo"], vocab_size=283,
+    special_tokens=[
+        *TOK.special_tokens, *CHAT.special_tokens, "<|begin_of_text|>", "<|start_header_id|>",
+        "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>", "<|python_tag|>", "<think>", "</think>",
+        "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>",
+    ],
 )  # fmt: skip
 ASK, SAY = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}
 TALK = [ASK, SAY]
@@ -127,6 +144,31 @@ def test_the_first_broken_row_is_named_whatever_is_wrong_with_it() -> None:
     for rows in ([TALK, half, []], [TALK, half, half], [TALK, [], half]):
         with told(ConversationError):
             TOK.render_batch(rows)
+
+
+#: Rows of each kind, of which any part may be of the wrong type.
+CALL = {"id": "c", "function": {"name": "python", "arguments": '{"expression": "1"}'}}
+RESULT = {"role": "tool", "content": "1", "tool_call_id": "c"}
+ROWS: dict[Any, dict[str, Any]] = {
+    "messages": {
+        "messages": [ASK, {**SAY, "tool_calls": [CALL]}, RESULT, {**SAY, "train": True}],
+        "tools": [{"function": {"name": "python"}}], "builtin_tools": ["python"],
+    },
+    "sharegpt": {"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]},
+    "alpaca": {"instruction": "a", "output": "b", "history": [["a", [{"type": "text"}]]]},
+    "kto": {"prompt": [ASK], "completion": "b", "label": True},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_any_part_of_a_row_may_be_of_the_wrong_type(kind: Any) -> None:
+    deep, part = "[" * 9_999, {"type": [], "text": "a"}
+    for strange in (None, True, 1.5, "", deep, [], {}, [[]], [part], {1: 2, "text": "a"}):
+        for row in replaced(ROWS[kind], strange):
+            for template in (bytepair.chat.NANOCHAT, QWEN3, bytepair.chat.LLAMA31):
+                with suppress(BytepairError):
+                    options = ChatOptions(rows=kind)
+                    WIDE.render_batch([row], template=template, options=options)
 
 
 def test_at_most_ten_skipped_rows_are_named() -> None:

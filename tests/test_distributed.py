@@ -123,6 +123,13 @@ def test_counts_of_ranks(world: int, source: list[Path], tmp_path: Path) -> None
     assert metadata.pop(b"bytepair.job")
     assert metadata == one.schema_arrow.metadata
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.parquet", "whole.parquet"]
+    record = json.dumps({"job": json.loads(many.schema_arrow.metadata[b"bytepair.job"])["job"]})
+    counts.save(tmp_path / "out.parquet", metadata={"bytepair.job": record}, overwrite=True)
+    again = distributed.count(
+        files, tmp_path / "out.parquet", rank=0, world_size=1, overwrite=True, **SMALL
+    )
+    assert again is not None  # a record without a checksum is none
+    assert again.items() == counts.items()
 
 
 @pytest.mark.parametrize(("errors", "left_out"), [("skip", 5), ("replace", None)])

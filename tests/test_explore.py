@@ -270,6 +270,9 @@ def test_the_templates_of_a_tokenizer_come_first() -> None:
     assert not any(one["trained"] for one in answer["tokens"])
     with told(bytepair.errors.ConversationError):
         answers.ask("chat", b'[{"content": "x"}]', t=0, template="default")
+    for body in (b"[", b"\xff", b"[" * 200_000):
+        with told(bytepair.errors.ConversationError):
+            answers.ask("chat", body, t=0, template="default")
 
 
 def test_the_same_text_in_sixty_languages(

@@ -263,6 +263,14 @@ def test_every_format_but_tokenizer_json_names_a_change_of_texts(value: str, for
     assert bool(lost) == (format != "huggingface")
 
 
+def test_losses_of_a_vocabulary_with_gaps(tmp_path: Path) -> None:
+    ranks = {bytes([byte]): 3 * byte for byte in range(256)}
+    tok = bytepair.Tokenizer.from_ranks(ranks, pattern="gpt2")
+    for format in ("gguf", "llama2c"):
+        assert "no token" in " ".join(export_losses(tok, format))
+        assert tok.export(tmp_path / format, format, lossy=True).stat().st_size > 766 * 8
+
+
 @pytest.mark.parametrize("format", ["tekken", "sentencepiece"])
 def test_a_format_that_is_only_read_loses_everything(format: str) -> None:
     assert export_losses(small(), format)

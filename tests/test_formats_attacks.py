@@ -218,6 +218,24 @@ def test_memory_is_bounded_by_the_size_of_the_file(tmp_path: Path) -> None:
     assert float(grown) < 64
 
 
+EXPORTED = """
+import bytepair
+
+ranks = {bytes([byte]): byte for byte in range(256)} | {b"he": 2_097_140}
+tok = bytepair.Tokenizer.from_ranks(ranks, pattern="gpt2")
+before = peak_mb()
+for path in sys.argv[1:]:
+    tok.export(path, path.rpartition("/")[2], lossy=True)
+print(peak_mb() - before)
+"""
+
+
+@pytest.mark.slow
+def test_ids_near_the_limit_are_exported_in_bounded_memory(tmp_path: Path) -> None:
+    (grown,) = memory.run(EXPORTED, tmp_path / "gguf", tmp_path / "llama2c", tmp_path / "nanochat")
+    assert float(grown) < 400  # the first two files have 46 MB
+
+
 def of_pieces(*more: tuple[str, float, int]) -> bytes:
     """A GGUF file of pieces: all bytes, and these texts with scores and types."""
     pieces = [("<unk>", 0.0, 2), *((f"<0x{byte:02X}>", 0.0, 6) for byte in range(256)), *more]
@@ -311,6 +329,7 @@ def replaced(node: Any, strange: Any) -> list[Any]:
         for name in [*list(node)[:12], *list(node)[-2:]]:
             copies += [{**node, name: inner} for inner in replaced(node[name], strange)]
             copies.append({other: value for other, value in node.items() if other != name})
+        copies.append({**node, "more": strange})
     if isinstance(node, list):
         for at in range(min(2, len(node))):
             copies += [[*node[:at], new, *node[at + 1 :]] for new in replaced(node[at], strange)]
@@ -328,12 +347,19 @@ def test_any_part_of_a_json_file_replaced(strange: Any, tmp_path: Path) -> None:
     numbers = {"default_vocab_size": 257, "default_num_special_tokens": 1, "version": "v7"}
     mistral = {"config": {"pattern": "a", **numbers}, "vocab": entries, "special_tokens": [
         {"rank": 0, "token_str": "<unk>"}]}  # fmt: skip
+    (tmp_path / "tokenizer_config.json").write_text('{"bos_token": "<|bos|>"}')
     for copy in replaced(small_enough, strange):
         (tmp_path / "tokenizer.json").write_text(json.dumps(copy))
-        attempt(tmp_path / "tokenizer.json", "huggingface")
+        attempt(tmp_path, "huggingface")
     (tmp_path / "tokenizer.json").write_text(json.dumps(small_enough))
     for copy in replaced(config, strange):
         (tmp_path / "tokenizer_config.json").write_text(json.dumps(copy))
+        tok = attempt(tmp_path, "huggingface")
+        if tok is not None:
+            tok.export(tmp_path / "again", "huggingface", overwrite=True)
+    (tmp_path / "tokenizer_config.json").unlink()
+    for copy in replaced({"eos_token_id": [259], "bos_token_id": 1}, strange):
+        (tmp_path / "generation_config.json").write_text(json.dumps(copy))
         tok = attempt(tmp_path, "huggingface")
         if tok is not None:
             tok.export(tmp_path / "again", "huggingface", overwrite=True)

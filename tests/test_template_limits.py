@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from datetime import date
+
 import pytest
 
 import bytepair
 from bytepair import errors
 from bytepair.chat import JinjaTemplate, RenderProcess
 from bytepair.chat.sandbox import compiled, render
+from bytepair.errors import ConversationError
 from messages import told
 
 GROW = "{% set ns = namespace(x=START) %}{% for i in range(60) %}{% set ns.x = STEP %}{% endfor %}"
@@ -127,6 +131,25 @@ def test_the_process_gives_what_the_template_gives_here() -> None:
             assert tok.render_conversation(talk, template=there) == expected
     assert tok.render_conversation(talk, template=there) == expected  # another child
     process.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_processes_after_a_fork_do_not_mix_their_conversations() -> None:
+    with RenderProcess() as process:
+        assert process.render("{{ x }}", "x", {"x": "before"}) == "before"
+        child = os.fork()
+        own = f"of {os.getpid()}"
+        same = all(process.render("{{ x }}", "x", {"x": own}) == own for _ in range(100))
+        if not child:
+            os._exit(not same)
+        assert os.waitpid(child, 0)[1] == 0
+        assert same
+
+
+def test_what_json_cannot_hold_is_no_value_for_the_process() -> None:
+    with RenderProcess() as process, told(ConversationError):
+        process.render("{{ x }}", "x", {"x": date(2026, 1, 2)})
 
 
 def test_errors_of_templates_are_the_same_in_the_process() -> None:

@@ -183,7 +183,7 @@ def test_a_state_of_2025_has_no_epoch(base: Path, trained: bytepair.Tokenizer) -
     batches = text_batches(base / "base_data", trained, 1, 1, state=state, buffer=1, group=1)
     next(batches)
     assert place_of(batches) == (2, 2, 1)
-    for wrong in ({"epoch": 1}, {"pq_idx": -1, "rg_idx": 0}):
+    for wrong in ({"epoch": 1}, {"pq_idx": -1, "rg_idx": 0}, {"pq_idx": 0, "rg_idx": 1 << 70}):
         with told(ShardError):
             text_batches(base / "base_data", trained, B, T, state=wrong)
 

@@ -17,10 +17,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from bytepair.chat.kinds import parsed_json
+from bytepair.chat.kinds import is_list, parsed_json
 from bytepair.chat.rows import REASONING, Row, TrainOn, reasoning_of
 from bytepair.chat.template import CodeTool, MessageField, Piece, Template, Tools
 from bytepair.errors import ConversationError
+from bytepair.files.safe import read_json
 
 #: A message with its index in the conversation.
 Numbered: TypeAlias = "tuple[int, Any]"
@@ -72,7 +73,8 @@ def _offer(tools: Tools, definitions: Any) -> list[Piece]:
 def _note(tools: Tools, names: Sequence[str] | None) -> str:
     if names is None:
         return tools.note
-    if tools.builtin is None or not all(isinstance(name, str) for name in names):
+    are_names = is_list(names) and all(isinstance(name, str) for name in names)
+    if tools.builtin is None or not are_names:
         raise ConversationError(
             "builtin_tools must be a list of names, and the template must support built-in tools"
         )
@@ -309,8 +311,13 @@ def _parts(tool: CodeTool, index: int, message: Any) -> Iterator[Any]:
         yield {"type": tool.result, "text": content}
     elif isinstance(content, str):
         yield from [{"type": "text", "text": content}] if content else []
-    else:
-        yield from content or ()
+    elif content:
+        if not is_list(content):
+            raise ConversationError(
+                f"the content of message {index} must be a string or a list of parts, not "
+                f"{type(content).__name__}"
+            )
+        yield from content
     if calls := message.get("tool_calls"):
         yield {"type": tool.call, "text": _code(tool, index, calls)}
 
@@ -318,11 +325,12 @@ def _parts(tool: CodeTool, index: int, message: Any) -> Iterator[Any]:
 def _code(tool: CodeTool, index: int, calls: Any) -> str:
     """The code that the only call of a message runs."""
     call = calls[0] if isinstance(calls, list | tuple) and len(calls) == 1 else None
-    function = call.get("function", call) if isinstance(call, Mapping) else {}
+    function = call.get("function", call) if isinstance(call, Mapping) else None
+    function = function if isinstance(function, Mapping) else {}
     arguments: Any = function.get("arguments")
     if isinstance(arguments, str):
         with suppress(ValueError):
-            arguments = json.loads(arguments)
+            arguments = read_json(arguments)
     is_alone = isinstance(arguments, Mapping) and arguments.keys() == {tool.argument}
     text = arguments[tool.argument] if is_alone else None
     if function.get("name") != tool.name or not isinstance(text, str):

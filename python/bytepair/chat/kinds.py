@@ -76,7 +76,7 @@ def _of_sharegpt(fields: dict[str, Any]) -> list[Any]:
     messages: list[Any] = _system(fields)
     for number, turn in enumerate(turns):
         speaker = turn.get("from") if isinstance(turn, Mapping) else None
-        if speaker not in _SPEAKERS or "value" not in turn:
+        if not isinstance(speaker, str) or speaker not in _SPEAKERS or "value" not in turn:
             raise ConversationError(
                 f'turn {number} must have "value", and under "from" one of {", ".join(_SPEAKERS)}'
             )

@@ -260,14 +260,14 @@ class _Role:
         place = f"part {number} of message {index}"
         if not isinstance(part, dict | Mapping) or not isinstance(part.get("text"), str):
             raise ConversationError(f'{place} must be a mapping with "type" and a string "text"')
-        if unused := sorted(part.keys() - {"type", "text"}):
+        if unused := sorted(map(str, part.keys() - {"type", "text"})):
             raise ConversationError(
                 f"{place} has the fields {', '.join(unused)}, which the template "
                 f"{self._writer.name!r} does not use",
                 hint="remove them",
             )
         kind = part.get("type")
-        if kind not in self.parts:
+        if not isinstance(kind, str) or kind not in self.parts:
             raise ConversationError(
                 f"{place} has the type {kind!r}; it must be one of {', '.join(self.parts)}"
             )

@@ -11,6 +11,7 @@ ended; it renders the templates of strangers.
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -289,7 +290,7 @@ class RenderProcess:
                 raise ArgumentError(message, option=option, value=limit)
         self._memory_bytes = memory_bytes
         self._seconds = seconds
-        self._lock = Lock()
+        self._owner, self._lock = os.getpid(), Lock()
 
     def render(
         self, source: str, name: str, variables: Mapping[str, Any], with_indices: bool = False
@@ -312,16 +313,23 @@ class RenderProcess:
 
     def _answer(self, name: str, *question: Any) -> Any:
         """What the child returns from a function; errors have the name of the template."""
+        try:
+            line = json.dumps(question).encode() + b"\n"
+        except (TypeError, ValueError, RecursionError) as error:  # such as a date
+            message = f"the template {name!r} is given what JSON cannot hold: {error}"
+            raise ConversationError(message) from error
+        if self._owner != os.getpid():  # after a fork, the child and the lock are the parent's
+            self._owner, self._child, self._lock = os.getpid(), None, Lock()
         with self._lock:
-            answer = self._line(json.dumps(question).encode() + b"\n")
+            answer = self._line(line)
         if not answer.endswith(b"\n"):
             raise ConversationError(
                 f"the template {name!r} takes more than {self._seconds:g} seconds, or more than "
                 f"{self._memory_bytes:,} bytes of memory, or writes more than {MAX_ANSWER_BYTES:,}"
             )
-        value, error = json.loads(answer)
-        if error is not None:
-            raise ConversationError(error)
+        value, reason = json.loads(answer)
+        if reason is not None:
+            raise ConversationError(reason)
         return value
 
     def _line(self, question: bytes) -> bytes:

@@ -164,9 +164,9 @@ def _finished(job: CountJob) -> Counts | None:
         if state.differing(record["job"], job.values, job.path.parent):
             return None
         counts = read_counts(job.path)
+        if _checksum(counts) != record["checksum"]:
+            return None
     except (CountsError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
-        return None
-    if _checksum(counts) != record["checksum"]:
         return None
     job.folder.clear()
     LOG.info("%s has the counts of these files already", job.path)

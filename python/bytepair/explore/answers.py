@@ -18,6 +18,7 @@ from typing import Any, Final
 from bytepair import _core, chat
 from bytepair._internal.drawing import MARKED
 from bytepair.chat import renderer
+from bytepair.chat.kinds import parsed_json
 from bytepair.errors import ArgumentError, ConversationError
 from bytepair.evaluate import declarations, samples
 from bytepair.evaluate.evaluation import LANGUAGES
@@ -89,7 +90,8 @@ class Answers:
             template = templates.get(str(question.get("template")))
             if tok is not None and isinstance(template, chat.JinjaTemplate):
                 limited = dataclasses.replace(template, process=self._process)
-                rendered, reason = _rendered(tok, limited, json.loads(body))
+                conversation = parsed_json(body.decode(errors="replace"), "the conversation")
+                rendered, reason = _rendered(tok, limited, conversation)
                 tokens = self.ask("tokens", json.dumps(rendered).encode(), t=question["t"])
                 return json.dumps({**tokens, "no_mask": reason})
         return self.view.ask(json.dumps(question), body)

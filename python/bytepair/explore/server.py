@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import re
 import socket
 import sys
 import threading
@@ -100,8 +101,6 @@ class _Handler(BaseHTTPRequestHandler):
         except RefusedError as error:
             self.close_connection = True  # the rest of the request may be unread
             self._error(*error.args)
-        except RecursionError:
-            self._error(HTTPStatus.BAD_REQUEST, "the JSON is nested too deeply")
         except (BytepairError, ValueError, TypeError, LookupError) as error:
             self._error(HTTPStatus.BAD_REQUEST, str(error))
 
@@ -139,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "")
-        if not length.isascii() or not length.isdigit():
+        if not re.fullmatch("[0-9]{1,20}", length):
             raise RefusedError(HTTPStatus.LENGTH_REQUIRED, "the request has no Content-Length")
         if int(length) > MOST_REQUEST_BYTES:
             limit = f"a request has at most {MOST_REQUEST_BYTES >> 20} MB"

@@ -89,7 +89,7 @@ def id_of(value: Any, place: str) -> int:
 
 def is_plain(name: str) -> bool:
     """Whether this is an ordinary file name on Linux, macOS and Windows, and no path."""
-    if not name or name[-1] in ". ":
+    if not name or name[-1] in ". " or len(name.encode(errors="replace")) > 255:
         return False
     device = re.fullmatch(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])", name.partition(".")[0])
     refused = re.search(r'[\x00-\x1f\x7f-\x9f\ud800-\udfff<>:"/\\|?*]', name)
@@ -152,8 +152,9 @@ class Cursor:
 
 
 def to_json(value: Any, *, indent: int | None = 2) -> bytes:
-    """Encode a value as JSON in UTF-8, without escapes for non-ASCII, with a final line break."""
-    return (json.dumps(value, ensure_ascii=False, indent=indent) + "\n").encode()
+    """Encode a value as JSON in UTF-8, with escapes only for halves of surrogate pairs."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent) + "\n"
+    return text.encode(errors="backslashreplace")
 
 
 #: The maximum number of levels of lists and objects in a value, and of bits of its integers.

@@ -30,7 +30,7 @@ from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, read_file
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.metadata import engine_tokens
 from bytepair.properties.roles import giving, roles
-from bytepair.properties.tokens import all_pairs, all_tokens
+from bytepair.properties.tokens import all_pairs, all_tokens, token_of
 
 #: The id of the first byte in `run.c`.
 FIRST_BYTE_ID: Final = 3
@@ -227,8 +227,8 @@ def hints(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
 
 
 def _shown(tokenizer: _core.Tokenizer, *ids: int) -> str:
-    there = [id for id in ids if id < tokenizer.vocab_size]
-    return " ".join(repr(tokenizer.token_bytes(id)) for id in there) or "no tokens"
+    there = filter(None, (token_of(tokenizer, id) for id in ids))
+    return " ".join(map(repr, there)) or "no tokens"
 
 
 def _is_made(name: bytes, ids: dict[bytes, int]) -> bool:
@@ -263,15 +263,15 @@ def files(tokenizer: _core.Tokenizer, path: Path, layout: _Layout = LLAMA2C) -> 
     """The content of a file; an error if a value of the header is unknown."""
     if unsaid := _unknown_values(tokenizer, layout):
         raise LossError(layout.name, unsaid, hint=", or ".join(hints(tokenizer, layout)))
-    entries = [token or _hole(id) for id, token in enumerate(all_tokens(tokenizer))]
-    by_token, ends = scores(tokenizer), _ends(tokenizer)
-    header = [max(map(len, entries), default=0), *(ends[field] for field in layout.fields)]
-    parts = [struct.pack(f"<{len(header)}I", *header)]
-    special = set(tokenizer.special_tokens.values())
-    for id, token in enumerate(entries):
+    tokens, by_token, ends = all_tokens(tokenizer), scores(tokenizer), _ends(tokenizer)
+    special, longest, content = set(tokenizer.special_tokens.values()), 0, bytearray()
+    for id, token in enumerate(tokens):
+        token = token or _hole(id)
         score = NO_MERGE_SCORE if id in special else by_token.get(token, NO_MERGE_SCORE)
-        parts += [struct.pack("<fI", score, len(token)), token]
-    return {path: b"".join(parts)}
+        longest = max(longest, len(token))
+        content += struct.pack("<fI", score, len(token)) + token
+    header = [longest, *(ends[field] for field in layout.fields)]
+    return {path: struct.pack(f"<{len(header)}I", *header) + content}
 
 
 def _ends(tokenizer: _core.Tokenizer) -> dict[str, int]:

@@ -9,6 +9,7 @@ from unicodedata import category
 
 from bytepair import _core
 from bytepair._internal.checks import check_kind
+from bytepair.errors import UnknownIdError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +26,14 @@ def empty_token(tokenizer: _core.Tokenizer) -> int | None:
     id = int(note) if note.isdecimal() and len(note) <= 7 else None
     ids_in_use = {*tokenizer.mergeable_ranks().values(), *tokenizer.special_tokens.values()}
     return None if id in ids_in_use else id
+
+
+def token_of(tokenizer: _core.Tokenizer, id: int) -> bytes:
+    """The bytes of an id; empty if it has no token."""
+    try:
+        return tokenizer.token_bytes(id)
+    except UnknownIdError:
+        return b""
 
 
 def all_tokens(tokenizer: _core.Tokenizer) -> list[bytes]:

@@ -263,8 +263,8 @@ class _RankReader:
             place = int(state["pq_idx"]), int(state["rg_idx"]), int(state.get("epoch", 1))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ShardError(f"the state has no {error}; it is not of a text loader") from None
-        if min(place) < 0:
-            raise ShardError(f"the state {state} has a negative number")
+        if not all(0 <= number < 1 << 63 for number in place):
+            raise ShardError(f"the state {state} has a number that is no place in files")
         data = self.data(place[0])
         if place[0] >= len(self._files) or state.get("data", data) != data:
             raise ShardError(

@@ -201,7 +201,11 @@ impl View {
 
     /// The tokenizers that stand side by side, in the order of the question.
     fn shown(&self, question: &Question<'_>) -> ViewResult<Vec<Arc<Explored>>> {
-        question.numbers("shown")?.into_iter().map(|number| self.at(number)).collect()
+        let numbers = question.numbers("shown")?;
+        if numbers.len() > MAX_TOKENIZERS {
+            return Err(wrong(format!("at most {MAX_TOKENIZERS} tokenizers stand side by side")));
+        }
+        numbers.into_iter().map(|number| self.at(number)).collect()
     }
 
     /// The tokenizers, and what the page needs to draw tokens.

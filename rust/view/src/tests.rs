@@ -18,6 +18,16 @@ fn json(view: &View, question: &str, body: &str) -> Value {
 }
 
 #[test]
+fn few_tokenizers_stand_side_by_side() {
+    let shown = |count| {
+        let question = json!({ "what": "compare", "shown": vec!["0"; count].join(",") });
+        view().ask(&question.to_string(), b"low")
+    };
+    assert!(shown(MAX_TOKENIZERS).is_ok());
+    assert!(shown(MAX_TOKENIZERS + 1).is_err());
+}
+
+#[test]
 fn steps_end_where_encoding_ends() {
     let view = view();
     for word in ["", "x", " lower", "slowest", "é", "lowlowlow"] {

@@ -260,10 +260,11 @@ def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
         id: (to_characters(token), 0.0, NORMAL) for token, id in tokenizer.mergeable_ranks().items()
     } | {id: (name, 0.0, kind) for id, (name, kind) in _added(tokenizer).items()}  # fmt: skip
     ids = range(tokenizer.vocab_size)
-    names, scores, kinds = zip(
-        *(entries.get(id, (_hole(id), 0.0, UNUSED)) for id in ids), strict=True
-    )
-    ((twin, times),) = Counter(names).most_common(1)
+    names = [entries[id][0] if id in entries else _hole(id) for id in ids]
+    kinds = [entries[id][2] if id in entries else UNUSED for id in ids]
+    written = Counter(name for name, *_ in entries.values())
+    written.update(names[id] for id in ids if id not in entries and names[id] in written)
+    ((twin, times),) = written.most_common(1)
     if times > 1:
         raise LossError("gguf", [f"two ids with the same text {twin!r}"])
     values: dict[str, gguf_metadata.Value] = {
@@ -274,7 +275,8 @@ def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
         "tokenizer.ggml.token_type": kinds,
     }
     if is_pieces:
-        values["tokenizer.ggml.scores"] = scores
+        scores = (entries[id][1] if id in entries else 0.0 for id in ids)
+        values["tokenizer.ggml.scores"] = list(scores)
         values["tokenizer.ggml.add_space_prefix"] = form(rules) != "spaces"
         values[_USERS_KEY] = rules.user_defined
     else:
@@ -283,19 +285,22 @@ def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
         values[_RULE_KEY] = tokenizer.merge_rule
     values |= gguf_metadata.keys(tokenizer)
     header = struct.pack("<4sIQQ", GGUF_MAGIC, 3, 0, len(values))
-    return {path: header + b"".join(_text(key) + _typed(values[key]) for key in values)}
+    parts = (part for key, value in values.items() for part in (_text(key), _typed(value)))
+    return {path: b"".join([header, *parts])}
 
 
-def _typed(value: gguf_metadata.Value) -> bytes:
+def _typed(value: gguf_metadata.Value) -> bytes | bytearray:
     if isinstance(value, str):
         return struct.pack("<I", _STRING) + _text(value)
     if isinstance(value, bool):
         return struct.pack("<I?", _BOOL, value)
     if isinstance(value, int):
         return struct.pack("<II", _U32, value)
-    texts = [_text(each) for each in value if isinstance(each, str)]
-    if len(texts) == len(value):  # also an empty list: llama.cpp expects merges to be texts
-        return struct.pack("<IIQ", _ARRAY, _STRING, len(texts)) + b"".join(texts)
+    if all(isinstance(each, str) for each in value):  # also none: merges are texts for llama.cpp
+        content = bytearray(struct.pack("<IIQ", _ARRAY, _STRING, len(value)))
+        for each in value:
+            content += _text(str(each))
+        return content
     kind, code = (_F32, "f") if any(isinstance(each, float) for each in value) else (_I32, "i")
     return struct.pack(f"<IIQ{len(value)}{code}", _ARRAY, kind, len(value), *value)
 

@@ -17,6 +17,7 @@ from bytepair.files.safe import id_of, typed
 from bytepair.formats.gguf import llamacpp
 from bytepair.properties import metadata, post_processor, roles
 from bytepair.properties.entries import END_OF_TEXT, FLAGS, TOKENS, Metadata, templates_of
+from bytepair.properties.tokens import token_of
 
 #: The key of the roles that tokens have; the others are fallbacks that llama.cpp requires.
 ROLES_KEY: Final = "bytepair.roles"
@@ -184,7 +185,7 @@ def _losses_of_ends(tokenizer: _core.Tokenizer) -> list[str]:
 
 def shown(tokenizer: _core.Tokenizer, id: int) -> str:
     """The token of an id, for messages."""
-    token = id < tokenizer.vocab_size and tokenizer.token_bytes(id)
+    token = token_of(tokenizer, id)
     return repr(token.decode("utf-8", "replace")) if token else "no token"
 
 

@@ -102,7 +102,7 @@ def _to_add(files: Mapping[str, Any], known: list[Token]) -> Iterator[tuple[str,
         names = special | {token["content"] for _, token in extra}
         of_ids = [*_of_legacy_file(files[LEGACY], names)]
         for token in known:  # they are special if another file gives them a role
-            is_special = token["special"] or token["content"] in special
+            is_special = token.get("special", True) or token["content"] in special
             of_ids.append(("tokenizer.json: added_tokens", {**token, "special": is_special}))
     else:
         of_ids = [*of_decoder(typed(with_ids, dict, _DECODER), special)]

@@ -187,6 +187,9 @@ def _generation(
     ends = [by_note.get(note) for note in ("eot_token", "eos_token")]
     if stops == list(dict.fromkeys(filter(None, ends))):
         stops = []
+    for field, value in fields.items():
+        if isinstance(value, str):  # it may be kept as the name of a token
+            typed(value, str, f"{GENERATION}: {field}")
     rest = {
         field: names.get(value, value)
         if field.endswith("_token_id") and type(value) is int

@@ -3,8 +3,9 @@
 //! A run of byte tokens is text only as a whole: one byte too many makes U+FFFD of each. So a run is
 //! held back until another token ends it. All other text is final at once, but for a character of
 //! GPT-2's bytes that may not be complete. The last few ids are decoded again with each new one, for
-//! steps that treat the first token in another way. If a step replaces text in joined names, any
-//! text may still change, so all ids are held back.
+//! steps that treat the first token in another way; where that is not enough, such as in a text of
+//! which nothing is left, text comes in ever longer parts. If a step replaces text in joined names,
+//! any text may still change, so all ids are held back.
 
 use super::Tokenizer;
 use crate::error::Result;
@@ -21,6 +22,8 @@ pub(crate) struct NameStream {
     ids: Vec<u32>,
     /// The number of bytes of the text of these ids that were given out.
     returned_bytes: usize,
+    /// Nothing is decoded before there are so many ids.
+    wait: usize,
 }
 
 impl NameStream {
@@ -30,7 +33,7 @@ impl NameStream {
         tokenizer.token_bytes(id)?;
         self.ids.push(id);
         let may_change = is_byte(tokenizer, id) || has_inner_suffix(tokenizer, id);
-        if may_change || replaces_in_joined_names(tokenizer) {
+        if may_change || self.ids.len() < self.wait || replaces_in_joined_names(tokenizer) {
             return Ok(String::new());
         }
         let text = tokenizer.decode(&self.ids).inspect_err(|_| {
@@ -56,6 +59,9 @@ impl NameStream {
         if text.len() > rest.len() && text.ends_with(rest) {
             self.returned_bytes = text.len() - rest.len();
             self.ids.drain(..from);
+            self.wait = 0;
+        } else {
+            self.wait = 2 * self.ids.len(); // or time would be quadratic
         }
         Ok(())
     }
@@ -64,7 +70,7 @@ impl NameStream {
     ///
     /// Fails as [`Tokenizer::decode`] does.
     pub(crate) fn flush(&mut self, tokenizer: &Tokenizer) -> Result<String> {
-        let Self { ids, returned_bytes } = std::mem::take(self);
+        let Self { ids, returned_bytes, .. } = std::mem::take(self);
         let text = tokenizer.decode(&ids)?;
         Ok(text.get(returned_bytes..).unwrap_or_default().to_owned())
     }
@@ -116,6 +122,18 @@ mod tests {
         Tokenizer::from_merges(vocabulary, Vec::new(), false, rules).unwrap()
     }
 
+    #[test]
+    fn ids_without_text_are_pushed_in_time() {
+        let strip = DecoderStep::Strip { content: ' ', start: usize::MAX, stop: 0 };
+        let (tokenizer, begun) =
+            (tokenizer(vec![DecoderStep::Fuse, strip]), std::time::Instant::now());
+        let mut stream = NameStream::default();
+        for _ in 0..200_000 {
+            assert_eq!(stream.push(&tokenizer, 6).unwrap(), "");
+        }
+        assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+    }
+
     /// Runs of names, of bytes, and of the two bytes of a character.
     fn long_runs() -> impl Strategy<Value = Vec<u32>> {
         let parts = [vec![0], vec![1], vec![2], vec![2, 3], vec![4], vec![5], vec![6], vec![7]];
@@ -135,6 +153,7 @@ mod tests {
             let suffix = DecoderStep::WordSuffix("</w>".to_owned());
             let strip = DecoderStep::Strip { content: ' ', start: 1, stop: 0 };
             let strip_more = DecoderStep::Strip { content: ' ', start: 3, stop: 0 };
+            let strip_all = DecoderStep::Strip { content: ' ', start: 300, stop: 0 };
             let strip_ends = DecoderStep::Strip { content: ' ', start: 0, stop: 2 };
             let words = DecoderStep::WordPiece { prefix: "a".to_owned(), cleanup: true };
             let pattern = ReplacePattern::Literal("bb".to_owned());
@@ -149,6 +168,7 @@ mod tests {
                 vec![DecoderStep::ByteFallback, DecoderStep::Fuse, DecoderStep::ByteLevel],
                 vec![DecoderStep::Fuse, words],
                 vec![suffix],
+                vec![DecoderStep::Fuse, strip_all],
                 Vec::new(),
             ] {
                 let tokenizer = tokenizer(steps);
