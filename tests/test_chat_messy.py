@@ -162,8 +162,20 @@ ROWS: dict[Any, dict[str, Any]] = {
 
 @pytest.mark.parametrize("kind", ROWS)
 def test_any_part_of_a_row_may_be_of_the_wrong_type(kind: Any) -> None:
-    deep, part = "[" * 9_999, {"type": [], "text": "a"}
-    for strange in (None, True, 1.5, "", deep, [], {}, [[]], [part], {1: 2, "text": "a"}):
+    part = {"type": [], "text": "a"}
+    values: list[Any] = [
+        None,
+        True,
+        1.5,
+        "",
+        "[" * 9_999,
+        [],
+        {},
+        [[]],
+        [part],
+        {1: 2, "text": "a"},
+    ]
+    for strange in values:
         for row in replaced(ROWS[kind], strange):
             for template in (bytepair.chat.NANOCHAT, QWEN3, bytepair.chat.LLAMA31):
                 with suppress(BytepairError):
