@@ -84,7 +84,10 @@ dev: .venv/tools ## build changed code quickly into .venv, for work on it, and t
 run: .venv/built ## the main job: train on the sample text, save, show
 	$(BIN)/bytepair train --force
 
-test: test-rust $(if $(ALL),test-python,test-quick) ## the tests that take minutes; with ALL=1 also those that are slow and rarely find anything
+# The wheel is built beside the tests of Rust, since the end of its build keeps one processor busy.
+test: ## the tests that take minutes; with ALL=1 also those that are slow and rarely find anything
+	@$(MAKE) --no-print-directory -j2 test-rust setup
+	@$(MAKE) --no-print-directory $(if $(ALL),test-python,test-quick)
 
 # One command, so that what the crates share is compiled once.
 test-rust: ## the tests of the Rust crates, with their doc examples, and whether bytepair.h is up to date
