@@ -1,4 +1,4 @@
-"""The exceptions and warnings. Each exception is a `BytepairError` and of a built-in class as well.
+"""The exceptions and warnings. Each exception is a `BytepairError` and a built-in exception.
 
 A message names the broken rule, the value and the place; a hint says what to do. Together they have
 at most 1,000 characters, since a file may contain a name of a million.

@@ -3,7 +3,7 @@
 Byte-level BPE has three parts. A text is *split* into pretokens; *training* counts the pretokens of
 a corpus and repeatedly merges the most frequent pair of neighbours; *encoding* merges the bytes of
 new text in the same order. This code is written to be obvious, not fast; where the fast library
-gives a different result, the fast library is wrong.
+produces a different result, the fast library is wrong.
 
     >>> counts = count(["low low lower", "lowest"], r" ?[a-z]+")
     >>> counts
@@ -17,8 +17,9 @@ gives a different result, the fast library is wrong.
     >>> decode(ids, tokens)
     b'lowly'
 
-Special tokens are left out: they are cut out of a text before it is split. The twins of what few
-tokenizers do (parity, superwords, dropout, pruning, rows) stand in `tests/reference_twins.py`.
+Special tokens are left out: they are cut out of a text before it is split. Plain versions of
+features that few tokenizers need (parity, superwords, dropout, pruning, rows) are in
+`tests/reference_twins.py`.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""How tokens are displayed, in terminals, notebooks, reports and on the page of `bytepair explore`.
+"""Draws tokens for terminals, notebooks, reports and the page of `bytepair explore`.
 
 `draw` splits the bytes of a token into parts: text, bytes that are not a complete character, and
 marks for characters that are invisible or would change how the text around them is displayed.

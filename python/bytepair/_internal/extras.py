@@ -1,4 +1,4 @@
-"""Import on first use: optional packages, with an error that says how to install them, and names.
+"""Imports optional packages on first use, with an error that says how to install them.
 
     from bytepair._internal.extras import pyarrow as pa
 

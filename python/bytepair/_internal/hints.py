@@ -1,4 +1,4 @@
-"""Names that other libraries and people have for what bytepair does, and what to use here.
+"""Lists names that people know from other libraries, and what to use in bytepair instead.
 
 There are no aliases: one thing has one name, and the error for another name says it.
 """

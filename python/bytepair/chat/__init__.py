@@ -1,4 +1,4 @@
-"""Conversations to ids and a loss mask, and back.
+"""Turns conversations into ids and a loss mask, and ids back into conversations.
 
 A conversation is `{"messages": [{"role": ..., "content": ...}, ...]}`, or just the list of
 messages. A `Template` defines how it is rendered: which special tokens open and close each role,

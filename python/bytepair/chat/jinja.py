@@ -1,4 +1,4 @@
-"""Hugging Face chat templates: Jinja, rendered in a sandbox, so that text cannot forge tokens.
+"""Renders Hugging Face's Jinja templates in a sandbox, so that text cannot forge tokens.
 
 A Jinja template writes one string that mixes its own special tokens and the text of the messages.
 To distinguish them, the texts are disguised before rendering (`texts`). A disguise could mislead

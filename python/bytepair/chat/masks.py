@@ -7,9 +7,10 @@ continuation is what the model must write. Each of these strings must be a prefi
 template that renders a message differently when others follow is rejected, since the training text
 would differ from what the model sees in use.
 
-To render every prefix takes a time that grows with the square of the number of messages. So the
-template says where each message begins (`Rendering.starts`), and one prefix is rendered, to find
-out how a turn is opened. Only where this leaves a doubt are the prefixes of a message rendered.
+Rendering every prefix would take a time that grows with the square of the number of messages. So
+the template says where each message begins (`Rendering.starts`), and one prefix is rendered, to
+find out how a turn is opened. The prefixes of a message are rendered only where this leaves a
+doubt.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Render prompts, also those that have to fit the context of a model.
 
 A conversation that is too long loses its oldest turns. A turn is a message of the user with all
-that follows it, so no answer, call or result stands without its question. What comes before the
-first turn, such as the message of the system, is kept, and so is the last turn.
+that follows it, so no answer, call or result is left without its question. What comes before the
+first turn, such as the system message, is kept, and so is the last turn.
 """
 
 from __future__ import annotations

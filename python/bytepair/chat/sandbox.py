@@ -4,8 +4,8 @@ The environment equals that of `transformers`: its filters and functions, and `{
 blocks, which mark what the model is trained on.
 
 The sandbox keeps a template away from files and from the interpreter, but not from long loops and
-large values. A child process (`RenderProcess`) has limits that no template can pass, and may be
-ended; it renders the templates of strangers.
+large values. A child process (`RenderProcess`) has limits that no template can exceed, and can be
+killed; it renders untrusted templates.
 """
 
 from __future__ import annotations

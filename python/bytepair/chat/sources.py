@@ -1,7 +1,7 @@
 """Reads the rows of a source of conversations, with their places: lists, files, tables.
 
-A table gives every row the same fields, and every struct in it too: what a row does not have is
-null there. Such nulls are removed, so that a row is the same whatever it was read from.
+In a table, all rows have the same fields, and so do all structs: a field that a row lacks is null.
+Such nulls are removed, so that a row is the same whatever it was read from.
 """
 
 from __future__ import annotations

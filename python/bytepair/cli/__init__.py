@@ -1,4 +1,4 @@
-"""The command `bytepair`: its subcommands stand in files by subject, and call only the public API.
+"""The command `bytepair`: its subcommands are in files by subject, and call only the public API.
 
 Results go to standard output, messages to standard error. Exit codes: 0 success; 1 failure, with a
 line `error: ...` on standard error that gives the reason, and lines `hint: ...` with what to do; 2

@@ -1,4 +1,4 @@
-"""`bytepair convert`, `bytepair prune` and `bytepair extend`: make another tokenizer of one."""
+"""`bytepair convert`, `bytepair prune` and `bytepair extend`: make a new tokenizer from another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bytepair count`, `mixture`, `download`, `shard` and `plan`: data of tokenizers and models."""
+"""`bytepair count`, `mixture`, `download`, `shard` and `plan`: data for tokenizers and models."""
 
 from __future__ import annotations
 

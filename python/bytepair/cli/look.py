@@ -1,6 +1,6 @@
 """`bytepair inspect`, `vocabularies`, `compare`, `verify` and `explore`: look at tokenizers.
 
-The exit code of `compare` and `verify` says whether all is as it should be.
+The exit code of `compare` and `verify` says whether they found a difference or an error.
 """
 
 from __future__ import annotations

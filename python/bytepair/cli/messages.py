@@ -1,7 +1,7 @@
 """What a command writes to standard error: errors, warnings, hints, and what is read.
 
 As in ruff and uv, the word is in lower case and coloured on a terminal only, the message follows
-it, and what to do about it stands on lines of its own. Options are worded as those of the command:
+it, and what to do about it is on separate lines. Options are written as on the command line:
 `errors="skip"` becomes `--errors skip`.
 """
 

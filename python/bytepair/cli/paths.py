@@ -1,7 +1,7 @@
 """Checks paths on the command line before the work begins: sources to read, and outputs.
 
 A named source is `NAME=PATH`; sources of the same name form one group. Without a name, each file is
-a group named by its file name up to the first dot: `texts/*.txt` gives one group per language if
+a group named by its file name up to the first dot: `texts/*.txt` forms one group per language if
 the files are `en.txt`, `de.txt` and so on. An output is replaced only with `--force`.
 """
 

@@ -7,9 +7,9 @@
 
 Each wrapper only translates. Its docstring names where it differs from the original.
 
-What other libraries take is made by functions: `to_tiktoken`, `to_huggingface`, `to_transformers`,
+Functions make what other libraries accept: `to_tiktoken`, `to_huggingface`, `to_transformers`,
 `encode_arrow` (a column of ids for a column of texts), `pad` (rows of equal width); and
-`export_losses` says what a format of theirs has no place for.
+`export_losses` lists what one of their formats cannot hold.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""A tokenizer and its ids as objects of other libraries, and what a format of another loses."""
+"""Converts a tokenizer and its ids to objects of other libraries, and lists what a format loses."""
 
 from __future__ import annotations
 

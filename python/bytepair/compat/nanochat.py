@@ -1,15 +1,15 @@
 """A wrapper with the API of nanochat's tokenizer and loaders.
 
 Import it with `from bytepair.compat import nanochat`. It has the names of `nanochat.tokenizer` and
-`nanochat.dataloader`, those of 2025 and of 2026, but for `HuggingFaceTokenizer`, which nanochat no
-longer has: `RustBPETokenizer` takes its place. The loaders take nanochat's `RustBPETokenizer` too.
+`nanochat.dataloader` of 2025 and 2026, except `HuggingFaceTokenizer`, which nanochat has dropped in
+favour of `RustBPETokenizer`. The loaders also accept nanochat's own `RustBPETokenizer`.
 
 `save` writes, beside bytepair's own file, the `tokenizer.pkl` that nanochat reads. `from_directory`
 reads bytepair's own file; a folder that has only `tokenizer.pkl` is read if `allow_pickle=True`,
-and then nothing but the four values of an encoding is taken from it: no code in it can run.
+and then only the four values of an encoding are read from it: no code in it can run.
 
-Where nanochat has an assertion, a `ValueError` says what to do. The loaders yield the
-batches and states of nanochat's, in tensors that the next batch does not overwrite.
+Where nanochat has an assertion, a `ValueError` says what to do. The loaders yield the same batches
+and states as nanochat's, in tensors that the next batch does not overwrite.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A wrapper with the API of rustbpe: `from bytepair.compat import rustbpe`.
 
-Training gives the same merges. Three differences keep text from being lost: pretokens are counted
+Training learns the same merges. Three differences keep text from being lost: pretokens are counted
 in 64 bits; text that the pattern does not match becomes pretokens of its own instead of being
 dropped; and where rustbpe panics, a `ValueError` is raised.
 """

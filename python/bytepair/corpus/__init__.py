@@ -1,10 +1,10 @@
-"""Sources of text and how they are read.
+"""Reads text from files, folders, data sets and memory.
 
     >>> import bytepair
     >>> sum(batch.num_rows for batch in bytepair.corpus.read_documents(bytepair.sample.paths()))
     61
 
-The modules: `source` (what a source is, and `Reading`), `names` (the files that names stand for),
+The modules: `source` (what a source is, and `Reading`), `names` (the files that names refer to),
 `files` (these files, which are for validation, and records of them), `documents` (the documents of
 a file, read ahead by a thread), `read` (batches of any source, or a sample of it), `column`
 (documents in memory, and skipped ones), `arrow` (Arrow columns), `kinds` (file suffixes), `bounds`

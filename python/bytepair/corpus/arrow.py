@@ -1,4 +1,4 @@
-"""Conversion between Arrow string columns and the bytes and offsets that the Rust core takes.
+"""Converts between Arrow string columns and the bytes and offsets that the Rust core accepts.
 
 All functions that take columns use this module, so all accept the same types: strings, large
 strings, string views, dictionaries of strings, and null columns.

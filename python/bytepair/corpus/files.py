@@ -1,4 +1,4 @@
-"""Files as a source of text, and which of them a data set gives to which split.
+"""Lists the files of a source of text, and which of them a data set assigns to which split.
 
 Two kinds of data sets say which of their files are for validation:
 
@@ -7,10 +7,10 @@ Two kinds of data sets say which of their files are for validation:
 - The names of nanochat's data sets, `shard_00000.parquet` and so on, two or more and no other
   parquet file in their folder: the last one is for validation.
 
-Where names stand for other files, or some are left out, a line of the logger `bytepair` says before
-the work what is read and what is not.
+If names refer to other files, or some files are left out, the logger `bytepair` reports what is
+read and what is not before the work begins.
 
-Manifests and checkpoints record the files of a job by their names as they were given. If any is
+Manifests and checkpoints record the files of a job under the names that the caller gave. If any is
 relative, the working directory is recorded too, as a path relative to the folder of the record, so
 a corpus may be named in one way today and in another tomorrow, and moved together with its results.
 """

@@ -1,6 +1,6 @@
 """Read any source of text as batches of documents.
 
-A source is a list of texts, a file, a list of files, a folder, a glob, or Arrow data. A batch has a
+A source is a list of texts, a file, a list of files, a folder, a glob, or Arrow data. A batch is a
 few megabytes, so that a corpus of any size can be streamed. Files and Arrow data are kept as
 columns: their bytes reach Rust without conversion to Python strings.
 """

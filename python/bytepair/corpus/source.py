@@ -15,8 +15,8 @@ objects | Arrow data: a column of text, or the column `column` of a table |
 | a data set of the package `datasets`, also a streamed one | its column `column` |
 | an iterable of mappings, such as rows of jsonl | the field `column` of each |
 
-`names` finds the files that names stand for. Of a source with several columns, a line of the logger
-`bytepair` says before the work which one is read.
+`names` finds the files that names refer to. If a source has several columns, the logger `bytepair`
+reports which one is read before the work begins.
 """
 
 from __future__ import annotations

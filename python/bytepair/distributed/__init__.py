@@ -1,7 +1,7 @@
-"""Counting and sharding by many processes: job arrays, or a Ray cluster.
+"""Counts and shards with many processes: job arrays, or a Ray cluster.
 
-The results are those of one process: `count` gives the counts of `bytepair.count`, `shard` byte for
-byte the files of `bytepair.shards.write`. All processes see the same folders.
+The results equal those of one process: `count` returns the counts of `bytepair.count`, and `shard`
+writes the files of `bytepair.shards.write`, byte for byte. All processes see the same folders.
 
 The files: `tasks` (pieces of work, their marks, and who runs them: ranks, or Ray), `counting` and
 `sharding` (what is done with them).

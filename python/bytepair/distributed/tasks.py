@@ -3,8 +3,8 @@
 A task is a run of neighbouring files. It writes a folder of its own, which is complete when it has
 the mark, a file with the checksums of the others. Tasks are independent, so they may run in any
 order, on any machine, and more than once. The process that finds all marks checks the files and
-combines them, in the order of the tasks. The folder may be shared with others, so its files are
-those that tasks write, regular ones, or an error names what else is there.
+combines them, in the order of the tasks. The folder may be shared with others, so anything in it
+except the regular files that tasks write is an error.
 """
 
 from __future__ import annotations

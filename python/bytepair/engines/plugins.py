@@ -1,9 +1,9 @@
 """Plugins that vLLM and SGLang find by themselves, by entry points of this package.
 
 `vllm --tokenizer-mode bytepair`: the entry point `vllm.general_plugins` adds the mode in each
-process of vLLM and changes nothing else. SGLang (`sglang.srt.plugins`) knows no tokenizer backends
-beside its own. If the environment has `BYTEPAIR_TRANSFORMERS=1`, all tokenizers that either loads
-through `transformers` run on bytepair. The ids are those of the original
+process of vLLM and changes nothing else. SGLang (`sglang.srt.plugins`) accepts no tokenizer
+backends except its own. If the environment has `BYTEPAIR_TRANSFORMERS=1`, all tokenizers that
+either loads through `transformers` run on bytepair. The ids are those of the original
 (`bytepair.compat.huggingface`).
 """
 

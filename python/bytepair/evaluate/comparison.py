@@ -1,8 +1,9 @@
 """Compares the ids of two tokenizers on texts, up to the first difference.
 
-Other ids are another input for a model, so the tests of a program that serves one should fail at
-any difference: `bytepair compare` has an exit code for this. A `tiktoken.Encoding` and a tokenizer
-of `tokenizers` or `transformers` encode themselves, so that it is their ids that are compared.
+Different ids are a different input for a model, so the tests of a program that serves one should
+fail at any difference: `bytepair compare` has an exit code for this. A `tiktoken.Encoding` and a
+tokenizer of `tokenizers` or `transformers` encode with their own code, so the comparison covers
+their actual ids.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An evaluation as tables: for a terminal, Markdown or JSON."""
+"""Writes an evaluation as tables for a terminal, as Markdown or as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The texts and the tokenizers that are compared, and the tokens that each needs for them.
+"""Loads the texts and tokenizers to compare, and counts the tokens that each needs.
 
 The five samples are described in `texts/README.md`.
 """

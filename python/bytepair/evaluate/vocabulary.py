@@ -1,4 +1,4 @@
-"""Examines a vocabulary: what is in it, and what of it is useful.
+"""Examines a vocabulary: which tokens it has, and which of them are useful.
 
 `inspect` looks at the vocabulary alone. `use` encodes a corpus with it and sees which tokens occur,
 and how evenly. `bits_per_byte` makes the losses of models with different vocabularies comparable:

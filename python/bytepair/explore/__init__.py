@@ -1,4 +1,4 @@
-"""A page in the browser on which people look at tokens: `bytepair explore`.
+"""Serves a page that shows tokens in the browser: `bytepair explore`.
 
     >>> import bytepair
     >>> tok = bytepair.train(bytepair.sample.paths(), vocab_size=1000)
@@ -15,8 +15,8 @@ nothing. What people type is text on the page and never HTML. A page of one text
 
 The files: `answers` (what the page can ask; the compiled module answers; the page as one file),
 `server` (HTTP around the answers), `page/` (HTML, style and scripts, as they are served),
-`offline/` and `alone/` (what stands in a file of one text, and in one with all views, instead of a
-server), `wasm/` (the module for browsers, if `make wasm` built it).
+`offline/` and `alone/` (what replaces the server in a file of one text, and in one with all views),
+`wasm/` (the module for browsers, if `make wasm` built it).
 """
 
 from bytepair.explore.answers import PUBLISHED, Answers, Step, merge_steps, save, to_html

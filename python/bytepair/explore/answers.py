@@ -1,6 +1,6 @@
-"""The questions of the page and their answers, independent of HTTP.
+"""Answers the questions of the page, independently of HTTP.
 
-The compiled module answers them, here as in a browser (`rust/view`). This file hands it the
+The compiled module answers them, here as in a browser (`rust/view`). This file passes it the
 material of the page: sample texts, a text in sixty languages, and chat templates. It answers only
 what needs Python: a conversation under a tokenizer's own template in Jinja.
 """

@@ -1,1 +1,1 @@
-"""Files on this machine: read as untrusted, written whole, kept from being replaced by mistake."""
+"""Reads untrusted files, writes files whole, and replaces none by mistake."""

@@ -1,4 +1,4 @@
-"""How files are written: what may be an output, and how it is opened, replaced and removed.
+"""Writes files: checks what may be an output, and opens, replaces and removes it.
 
 An output is a regular file with one name. A link is not followed, since its target may belong to
 somebody else; a second name (a hard link) and a pipe are refused for the same reason. Temporary

@@ -2,8 +2,8 @@
 
 Reading returns a complete regular file, or parses numbers and strings from its bytes one by one.
 Invalid content raises a `FormatError` with its place, such as the offset of a length that exceeds
-the file. A name that stands in a file is a plain file name, of a regular file in the same folder:
-nothing that a file says leads out of its folder.
+the file. A name in a file must be the plain name of a regular file in the same folder: nothing in a
+file leads out of its folder.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ whose joined bytes have the highest score, so the score of a token is -ln(rank +
 that produces it, and -1e6 if there is none. The file contains neither the split pattern nor which
 tokens are special.
 
-Merging the bytes of a pretoken by score gives our ids. The engines start with characters instead,
-and do not split text; `losses` reports where this gives other ids. The original `run.c` also
-assumes fixed ids of the bytes and of BOS: `bytepair.engines.with_sentencepiece_ids` gives a
-vocabulary these.
+Merging the bytes of a pretoken by score produces bytepair's ids. The engines start with characters
+instead, and do not split text; `losses` reports where this produces other ids. The original `run.c`
+also assumes fixed ids of the bytes and of BOS: `bytepair.engines.with_sentencepiece_ids` makes a
+vocabulary with these.
 """
 
 from __future__ import annotations

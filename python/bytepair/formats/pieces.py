@@ -6,16 +6,18 @@ a piece becomes its bytes.
 
 That is a list of merges: of each piece all pairs that make it, in order of score. Of these pairs
 only one ever occurs, for the reason that `docs/formats/tokenizer-json.md` gives for ranks, so the
-order among them does not matter. It needs that the characters of each piece are pieces, and that no
-two pieces that can be merged have one score, but for runs of one character (Mistral's of spaces):
+order among them does not matter. This requires that the characters of each piece are pieces, and
+that no two pieces that can be merged have the same score. Runs of one character, such as Mistral's
+runs of spaces, are an exception:
 
-1. Say that all runs of the character have the score, and that a run of two or more merges with
-   nothing but such runs. Then these merges go on by themselves where single characters are left
-   side by side, whatever stands around them.
-2. There the leftmost pair merges, so a first part grows while it can, then the next, which follows
-   the same path and so never outgrows the one before. So lengths never rise from left to right, and
-   the leftmost pair is that of the longest left part, and of these that of the longest right one.
-3. So in this order the pairs of such runs are listed.
+1. Assume that all runs of the character have one score, and that a run of two or more merges with
+   nothing but such runs. Then these merges depend only on the single characters that are left
+   side by side, whatever is around them.
+2. The leftmost pair merges first, so the first part grows as long as it can, then the next one,
+   which follows the same path and never outgrows the one before. So lengths never increase from
+   left to right, and the leftmost pair is the one with the longest left part and, among those,
+   the longest right part.
+3. So the pairs of such runs are listed in this order.
 
 User-defined pieces are found in a text before anything is merged: from left to right, the longest
 first, in the text whose spaces are U+2581. No merge makes or uses one: where its text begins, it

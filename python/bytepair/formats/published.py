@@ -1,4 +1,4 @@
-"""Finds the files of published vocabularies by name, on this machine or in the network.
+"""Finds the files of published vocabularies by name, on this machine or on the network.
 
 Encodings of tiktoken are rank files, which are searched for in its cache and in packages, under
 their names and under the hash that tiktoken uses as a name, and checked against their SHA-256.

@@ -1,6 +1,6 @@
-"""The table of all formats, with what their files hold; how a file is recognized and read.
+"""Lists all formats and what their files can hold, and recognizes and reads files.
 
-The module of a format is imported when a file of it is met: most programs meet one.
+The module of a format is imported when it is first needed: most programs need one.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A rank file has one token per line: its bytes in base64, a space, and its rank, which is also its
 id. It contains no split pattern and no special tokens, so the caller must pass them; they are never
 guessed. If the caller passes no special tokens, those of a `tokenizer_config.json` beside it are
-read: so the rank files of Kimi and Qwen are published. One that names Kimi's code implies its
-pattern, which is in that code.
+read, because the rank files of Kimi and Qwen are published with one. If it names Kimi's code, the
+pattern is the one in that code.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads and sets the entries of `bytepair.properties.entries` on a tokenizer.
 
 They come from its notes, or else from the names of its special tokens (`roles`). An entry that a
-file would have anyway, since it has the special tokens, is not lost with the note.
+reader would derive from the special tokens anyway is not lost without the note.
 """
 
 from __future__ import annotations

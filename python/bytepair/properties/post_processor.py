@@ -1,8 +1,9 @@
 """The post-processor of a `tokenizer.json`: the tokens that it puts around a text.
 
-`tokenizers` and `transformers` add BOS and EOS by it, whatever `add_bos_token` says; llama.cpp has
-the flags alone. So the flags are read from it, and it is written from the flags, unless it does
-what they say, or more than they can say. It is kept in a note.
+`tokenizers` and `transformers` add BOS and EOS as the post-processor says, whatever `add_bos_token`
+says; llama.cpp has only the flags. So the flags are derived from the post-processor, which is kept
+in a note. The note is written back if it does what the flags say, or more than they can say;
+otherwise a post-processor is made from the flags.
 """
 
 from __future__ import annotations

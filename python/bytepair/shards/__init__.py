@@ -1,4 +1,4 @@
-"""Token shards: written from a corpus, verified, and read by a training run.
+"""Writes token shards from a corpus, verifies them, and reads them in a training run.
 
 Without shards, `TextBatches` and `ConversationBatches` encode and pack while the run reads.
 

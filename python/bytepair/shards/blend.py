@@ -1,9 +1,10 @@
 """Mixes folders of shards: batches contain rows of each folder in proportion to its weight.
 
-Row n is of the folder whose rows, so far, are furthest below its share of n (the first of several,
-as in Megatron's blends). So the order of folders depends on the weights alone; no folder is ever a
-whole row ahead of its share, and after as many rows as the denominator of the shares, all shares
-are exact. Within a folder, rows come as from `Dataset.batches`, each folder with epochs of its own.
+Row n comes from the folder whose number of rows so far is furthest below its share of n (ties: the
+first folder, as in Megatron's blends). So the order of folders depends on the weights alone; no
+folder is ever a whole row ahead of its share, and after as many rows as the denominator of the
+shares, all shares are exact. Within a folder, rows come as from `Dataset.batches`, each folder with
+epochs of its own.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Plain parquet files of this machine are read and encoded by all threads of the core
 (`encode_tables`); of all others, and of what is damaged, one thread reads and the others encode
-(`encode_in_order`). Both give the same documents. With BPE-dropout all go the second way, where the
-row of each document is known.
+(`encode_in_order`). Both produce the same documents. With BPE-dropout all go the second way, where
+the row of each document is known.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A finished run has a manifest, an unfinished one has marks. Since a shard depends only on the
 documents up to its end, the shards of a run are also those of a run with more inputs behind them,
-but for the last one, which ended because the documents did.
+except the last one, which ended because the documents did.
 
 Whether files are whole is decided by reading every byte (a gigabyte takes a fraction of a second
 where the disk keeps up): a name and a size say little about a file that was cut, changed or copied.

@@ -2,8 +2,8 @@
 
 No token shards are written. The batches equal those of nanochat's loader for the same files and
 tokenizer, with either of its packings. So does the state: the file, the row group and the epoch of
-the documents that were read last; besides, it says which files these are. Resuming from a state
-begins after that row group.
+the documents that were read last; it also identifies the files. Resuming from a state begins after
+that row group.
 """
 
 from __future__ import annotations

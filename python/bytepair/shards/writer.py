@@ -4,7 +4,7 @@ The documents of the inputs, in order, are divided into shards: a shard ends bef
 that would exceed `tokens_per_shard`. So the shards depend only on the inputs and the options, not
 on threads, interruptions or the sizes of batches. A finished shard leaves a mark with the address
 of the next document; a run that is killed loses only the unfinished shard. A finished shard that is
-missing or damaged is written again, with all behind it.
+missing or damaged is written again, with all that follow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The class `Tokenizer`, and functions for what few callers ask of one.
+"""The class `Tokenizer`, and functions that few callers need.
 
     >>> import bytepair
     >>> tok = bytepair.train(["one text, another text"], vocab_size=270)
@@ -6,8 +6,8 @@
     'another one'
 
 `tokenizer` has the class, and the other modules the functions behind it: `batch` (many texts),
-`session` (growing texts), `show` (terminals and notebooks), `results` (what the core makes);
-and what makes tokenizers of tokenizers: `loading`, `vocabulary` (ids), `pruning`, `cover`.
+`session` (growing texts), `show` (terminals and notebooks), `results` (what the core returns); and
+those that load or change tokenizers: `loading`, `vocabulary` (ids), `pruning`, `cover`.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

@@ -1,6 +1,6 @@
-"""Many texts to ids: Arrow columns, files, streams, and rows of equal width.
+"""Encodes many texts: Arrow columns, files, streams, and rows of equal width.
 
-The functions behind methods of `Tokenizer` that need the room `corpus` or numpy.
+Methods of `Tokenizer` that need the package `corpus` or numpy call these functions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tokens of a text or of ids as text for terminals and as HTML for notebooks.
+"""Shows the tokens of a text or of ids, as text for terminals or HTML for notebooks.
 
 Without a mask, tokens have alternating backgrounds. With a mask, tokens that a model is trained on
 are green, others are red. Special tokens are light on dark. `_internal.drawing` draws each token.

@@ -1,8 +1,8 @@
 """The class `Tokenizer`.
 
 Encoding, decoding and lookups are implemented in Rust (`bytepair._core.Tokenizer`, the base class).
-What takes more than some lines stands as plain functions in the files beside this one, which a
-method imports when it is called: who loads a tokenizer and encodes waits for nothing else.
+Longer methods are plain functions in the files beside this one, which a method imports when it is
+called, so that a program that loads a tokenizer and encodes does not wait for other imports.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Changes of ids: additional special tokens, other ids, and the parts of new tokens in old ids.
+"""Changes ids: adds special tokens, renumbers tokens, and finds the old ids in each new token.
 
 Models pad their embedding tables, and special tokens are often added later. So a vocabulary may
 reserve ids: special tokens with names such as `<|reserved_0|>`, which a later special token

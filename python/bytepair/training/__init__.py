@@ -1,4 +1,4 @@
-"""Training: texts to counts, counts to merges, and growing a vocabulary.
+"""Counts texts, learns merges from the counts, and grows vocabularies.
 
     >>> import bytepair
     >>> counts = bytepair.count(["low low low"])

@@ -1,4 +1,4 @@
-"""The checkpoint of a count: what was counted before, and the file to which it is saved.
+"""Saves what has been counted so far to a checkpoint, and reads it back.
 
 A checkpoint is a file of counts with a `CountState` in its metadata.
 """

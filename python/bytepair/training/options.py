@@ -1,4 +1,4 @@
-"""The options of training, and the counts of what one trains on: a source, counts, or groups.
+"""Defines the options of training, and counts what is trained on: a source, counts, or groups.
 
 Groups are a mapping of names to sources, such as `{"english": "en/", "code": "code.parquet"}`; one
 source is a group without a name. `check_groups` checks all of them before the work begins,

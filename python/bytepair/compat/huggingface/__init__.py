@@ -6,10 +6,9 @@
     huggingface.use()
     tokenizer = AutoTokenizer.from_pretrained("Qwen/Qwen3-8B")   # runs on bytepair
 
-The ids, the encodings and the decoded text are those of the original. Where bytepair cannot do
-exactly what a tokenizer asks for, it stays as it is, and the log says why. `wrap` is for one
-tokenizer, `undo` ends `use`, and `Tokenizer` is the class with the face of
-`tokenizers.Tokenizer`.
+The ids, the encodings and the decoded text equal the original's. A tokenizer that bytepair cannot
+reproduce exactly stays as it is, and the log says why. `wrap` is for one tokenizer, `undo` reverses
+`use`, and `Tokenizer` is the class with the API of `tokenizers.Tokenizer`.
 """
 
 from bytepair.compat.huggingface.encoding import Encoding

@@ -1,8 +1,8 @@
 """Encodes texts to objects like `tokenizers.Encoding`: ids, and everything else they offer.
 
-The ids are there from the beginning, and with them all that follows from their number: masks and
-types. The rest (words, places in the text, what was cut off) is seldom asked for. It comes from
-the original, which encodes the text once more; that its ids are the same is checked then.
+An encoding has its ids from the beginning, and masks and types, which follow from the number of
+ids. The rest (words, places in the text, what was cut off) is rarely needed. The original computes
+it by encoding the text again; its ids are then compared with these.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Finds a tokenizer of bytepair with the ids of a `tokenizers.Tokenizer`, or the reason why not.
+"""Finds a bytepair tokenizer with the ids of a `tokenizers.Tokenizer`, or says why there is none.
 
-The values here do not change. A tokenizer that changes gets another engine. What the post-processor
-adds is the same for each text, so an engine has it as a *frame*; what depends on the text, such as
-giving it twice, has none.
+An engine is immutable: a tokenizer that is changed gets a new one. The tokens that a post-processor
+adds are usually the same for each text, so an engine stores them as a *frame*. A post-processor
+whose result depends on the text in another way, such as by repeating it, has no frame.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ It can replace tiktoken in an unchanged program, if nothing has imported tiktoke
 
     sys.modules["tiktoken"] = bytepair.compat.tiktoken
 
-Then `tiktoken.core` and `tiktoken.registry` are those of this wrapper. `tiktoken.load`, which
+Then `tiktoken.core` and `tiktoken.registry` belong to this wrapper. `tiktoken.load`, which
 downloads and caches ranks, and `tiktoken.model`, which knows the encodings of models, are
-tiktoken's own files, for which this package has tiktoken's folder in its path. So tiktoken must be
-installed.
+tiktoken's own files; they are found because tiktoken's folder is in the path of this package. So
+tiktoken must be installed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stands in for `tiktoken.core`: the names that tiktoken has there."""
+"""Replaces `tiktoken.core`, and has the same names."""
 
 from bytepair.compat.tiktoken.encoding import Encoding
 

@@ -1,10 +1,11 @@
-"""tiktoken's `Encoding`, and the encodings that are known by name.
+"""Implements tiktoken's `Encoding`, and finds encodings by name.
 
-Ranks come from tiktoken and its plugins, so `get_encoding` downloads and caches what these would.
+Ranks come from tiktoken and its plugins, so `get_encoding` downloads and caches the same files as
+they do.
 
-The ids of a text are stable up to its last pretoken: more text could change those after. The rest,
-in bytes, may go on as one token, as a token that begins inside it, or, if it ends in white space,
-as two halves that later text would split (`completions`).
+More text can change only the ids of a text's last pretoken. Its bytes may continue as one token, as
+a token that begins inside it, or, if it ends in white space, as two halves that later text would
+split (`completions`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stands in for `tiktoken.registry`: the names that tiktoken has there."""
+"""Replaces `tiktoken.registry`, and has the same names."""
 
 from bytepair.compat.tiktoken.encoding import (
     ENCODING_CONSTRUCTORS,

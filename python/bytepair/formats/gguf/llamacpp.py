@@ -6,7 +6,8 @@ exception: its contractions exclude `ſ` (U+017F), which the case-insensitive pu
 include. Many of its rules differ from the published patterns of these vocabularies: in `gpt-4o` and
 `tekken` letters other than `a` to `z` count as both cases, and marks are not letters.
 
-If it has no name for a pattern, the name is used whose rule splits the most short texts alike.
+If llama.cpp has no name for a pattern, the rule that splits the most short texts in the same way is
+used.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """GGUF: the keys of roles, flags, chat templates and stop tokens (the table in `entries`).
 
 llama.cpp adds BOS and EOS by flags, and stops at EOS, EOT and EOM, and at tokens with certain names
-(`llamacpp.STOPS`). It has no place for a missing role: if a file does not set BOS or EOS, it takes
-an unrelated token. So the keys of such roles are filled with other tokens, and a key of bytepair's
-own lists the true ones.
+(`llamacpp.STOPS`). A file cannot say that it has no such role: if it does not set BOS or EOS,
+llama.cpp uses an unrelated token. So the keys of such roles are filled with other tokens, and a key
+of bytepair's own lists the true ones.
 """
 
 from __future__ import annotations

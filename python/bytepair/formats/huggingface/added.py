@@ -2,7 +2,7 @@
 
 `transformers` adds every token that one of its files names: first those of `added_tokens_decoder`
 by their ids, whose flags replace those of `tokenizer.json`; then those of roles; then the extra
-ones. A name that is in the vocabulary keeps its id, any other takes the next free one.
+ones. A name that is in the vocabulary keeps its id, any other gets the next free one.
 """
 
 from __future__ import annotations
