@@ -26,7 +26,7 @@ from bytepair import _core
 from bytepair.corpus import bounds, documents
 from bytepair.corpus.bounds import ReadBounds
 from bytepair.corpus.documents import ahead, check_stopped
-from bytepair.corpus.kinds import CorpusFile
+from bytepair.corpus.files import CorpusFile
 from bytepair.errors import CorpusError
 from messages import told
 

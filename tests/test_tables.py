@@ -13,7 +13,7 @@ import bytepair
 from bytepair import _core, reference
 from bytepair.chat.segments import SurrogateErrors
 from bytepair.cli import option, text
-from bytepair.corpus import kinds
+from bytepair.corpus import files
 from bytepair.corpus.column import Errors
 from bytepair.errors import ArgumentError
 from bytepair.formats import registry, writing
@@ -28,8 +28,8 @@ def test_the_types_name_what_the_core_knows() -> None:
     assert get_args(Ties) == _core.TIES
     assert get_args(Errors) == _core.ERROR_MODES
     in_python = {"parquet", "arrow", "json"}  # the last two are copied to a kind of the core
-    assert set(get_args(kinds.Kind)) == {*_core.FILE_KINDS, *in_python} - {"lines"}
-    assert set(kinds.COMPRESSIONS.values()) == set(_core.COMPRESSIONS)
+    assert set(get_args(files.Kind)) == {*_core.FILE_KINDS, *in_python} - {"lines"}
+    assert set(files.COMPRESSIONS.values()) == set(_core.COMPRESSIONS)
     assert set(get_args(SurrogateErrors)) < set(get_args(Errors))
 
 

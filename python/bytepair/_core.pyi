@@ -10,7 +10,7 @@ from typing_extensions import disjoint_base
 
 from bytepair.corpus.bounds import ReadBounds
 from bytepair.corpus.documents import DocumentSelection
-from bytepair.corpus.kinds import CorpusFile
+from bytepair.corpus.files import CorpusFile
 from bytepair.tokenizer.results import IdArrays, IdsWithOffsets
 from bytepair.training.options import TrainSettings
 

@@ -19,8 +19,7 @@ from bytepair.chat.segments import Conversation
 from bytepair.corpus import documents
 from bytepair.corpus.arrow import is_arrow, open_ipc
 from bytepair.corpus.column import Column, strings
-from bytepair.corpus.files import Input
-from bytepair.corpus.kinds import compression_of, kind_of
+from bytepair.corpus.files import Input, compression_of, kind_of
 from bytepair.corpus.names import files_matching
 from bytepair.corpus.source import Reading
 from bytepair.errors import BytepairWarning, ConversationError, CorpusError, warn

@@ -16,8 +16,7 @@ import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import BadValue
 from bytepair.corpus.column import REPAIR, Errors, Skip, SkipLog, TextBatch, strings
-from bytepair.corpus.files import Files, Input
-from bytepair.corpus.kinds import LFS, is_plain_text, kind_of
+from bytepair.corpus.files import LFS, Files, Input, is_plain_text, kind_of
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.source import ResolvedSource, Texts, resolve_files
 from bytepair.errors import CorpusError

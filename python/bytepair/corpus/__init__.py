@@ -5,10 +5,10 @@
     61
 
 The modules: `source` (what a source is, and `Reading`), `names` (the files that names refer to),
-`files` (these files, which are for validation, and records of them), `documents` (the documents of
-a file, read ahead by a thread), `read` (batches of any source, or a sample of it), `column`
-(documents in memory, and skipped ones), `arrow` (Arrow columns), `kinds` (file suffixes), `bounds`
-(memory limits) and `download` (published data sets).
+`files` (how these files are read, which are for validation, and records of them), `documents` (the
+documents of a file, read ahead by a thread), `read` (batches of any source, or a sample of it),
+`column` (documents in memory, and skipped ones), `arrow` (Arrow columns), `bounds` (memory limits)
+and `download` (published data sets).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

@@ -24,11 +24,10 @@ from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeVar
 from bytepair import _core
 from bytepair._internal.checks import check_whole
 from bytepair._internal.progress import ShareRead
-from bytepair.corpus import arrow, bounds
-from bytepair.corpus.bounds import Expansion, ReadBounds
+from bytepair.corpus import arrow
+from bytepair.corpus.bounds import Expansion, ReadBounds, most_page_bytes
 from bytepair.corpus.column import Column, Skip, SkipLog, strings, until
-from bytepair.corpus.files import Input
-from bytepair.corpus.kinds import CorpusFile, Kind, compression_of, kind_of
+from bytepair.corpus.files import CorpusFile, Input, Kind, compression_of, kind_of
 from bytepair.corpus.source import Reading, Source, resolve_files
 from bytepair.errors import CorpusError
 from bytepair.files.safe import read_json
@@ -375,7 +374,7 @@ def _open(
     return _core.DocumentReader(
         CorpusFile(name, kind, packing), reading.column, errors=reading.errors,
         doc_cap=reading.doc_cap, bounds=ReadBounds(reading.max_document_bytes, batch_bytes),
-        page_bytes=bounds.most_page_bytes(reading.max_document_bytes),
+        page_bytes=most_page_bytes(reading.max_document_bytes),
         selection=selection, source=source, size=size,
     )  # fmt: skip
 

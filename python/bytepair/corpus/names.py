@@ -19,8 +19,7 @@ from typing import Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair.corpus.arrow import is_arrow
-from bytepair.corpus.files import Files, Input, is_url
-from bytepair.corpus.kinds import is_listed, kind_of, listed_endings
+from bytepair.corpus.files import Files, Input, is_listed, is_url, kind_of, listed_endings
 from bytepair.errors import CorpusError
 
 #: What names files: a path, a folder, a glob or a URL, or an iterable of these.

@@ -31,8 +31,7 @@ from bytepair.corpus.column import (
     until,
 )
 from bytepair.corpus.documents import DocumentSelection, ahead, read
-from bytepair.corpus.files import LOG, Files, Input
-from bytepair.corpus.kinds import kind_of
+from bytepair.corpus.files import LOG, Files, Input, kind_of
 from bytepair.corpus.source import Reading, ResolvedSource, Source, Texts, announce_column, resolve
 from bytepair.errors import CorpusError
 

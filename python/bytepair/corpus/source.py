@@ -32,8 +32,16 @@ from bytepair._internal.checks import check_choice, check_kind, check_whole
 from bytepair.corpus.arrow import is_arrow
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
-from bytepair.corpus.files import LOG, MOST_NAMED, Files, Split, announce, of_split, unsplit
-from bytepair.corpus.kinds import has_known_ending
+from bytepair.corpus.files import (
+    LOG,
+    MOST_NAMED,
+    Files,
+    Split,
+    announce,
+    has_known_ending,
+    of_split,
+    unsplit,
+)
 from bytepair.corpus.names import Paths, exists, files_matching
 from bytepair.errors import CorpusError
 

@@ -23,8 +23,7 @@ from bytepair.corpus import arrow
 from bytepair.corpus.bounds import Expansion
 from bytepair.corpus.column import Column, Skip, SkipLog, strings
 from bytepair.corpus.documents import DocumentSelection, ahead, read
-from bytepair.corpus.files import Files, Input, of_split
-from bytepair.corpus.kinds import compression_of, kind_of
+from bytepair.corpus.files import Files, Input, compression_of, kind_of, of_split
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.source import Reading, ResolvedSource, Source, resolve
 from bytepair.files.outputs import scratch

@@ -24,8 +24,7 @@ from bytepair import _core
 from bytepair._internal.checks import check_choice, check_kind
 from bytepair.corpus.column import Column, Errors
 from bytepair.corpus.documents import DocumentSelection, ahead, read
-from bytepair.corpus.files import Split
-from bytepair.corpus.kinds import kind_of
+from bytepair.corpus.files import Split, kind_of
 from bytepair.corpus.source import Reading, Source, resolve_files
 from bytepair.errors import ShardError
 from bytepair.shards.job import special_id

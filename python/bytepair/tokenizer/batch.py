@@ -14,7 +14,7 @@ from typing import Any
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_many
 from bytepair.corpus.column import Skip, SkipLog, TextBatch
-from bytepair.corpus.kinds import is_plain_text
+from bytepair.corpus.files import is_plain_text
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.source import Reading
 from bytepair.errors import ArgumentError

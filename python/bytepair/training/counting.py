@@ -19,8 +19,7 @@ from bytepair._internal.checks import check_kind
 from bytepair._internal.progress import Bar, Callback, ShareRead
 from bytepair.corpus.bounds import Expansion, ReadBounds, most_page_bytes
 from bytepair.corpus.column import Skip, SkipLog, TextBatch
-from bytepair.corpus.files import INPUTS, Files, recorded
-from bytepair.corpus.kinds import corpus_file, kind_of
+from bytepair.corpus.files import INPUTS, Files, corpus_file, kind_of, recorded
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.source import Reading, ResolvedSource, Source, resolve
 from bytepair.errors import CorpusError

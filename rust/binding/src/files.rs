@@ -294,7 +294,7 @@ fn table(
     Ok(TableReader::new(column?.with_bounds(page_bytes, usize::MAX), options, selection))
 }
 
-/// The fields of `bytepair.corpus.kinds.CorpusFile`.
+/// The fields of `bytepair.corpus.files.CorpusFile`.
 #[derive(FromPyObject)]
 pub(crate) struct FileFields {
     pub(crate) path: PathBuf,
