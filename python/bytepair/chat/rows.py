@@ -340,8 +340,8 @@ def _read_tags(index: int, fields: dict[str, Any], options: ChatOptions) -> None
             f"the content of message {index} contains {tag[0]!r}, which would be text",
             option="reasoning",
             value=options.reasoning,
-            hint='pass reasoning="tags" to read what stands in <think> and </think> as reasoning, '
-            f"or put it into the field {REASONING[0]}",
+            hint='pass reasoning="tags" to read the text between <think> and </think> as '
+            f"reasoning, or put it into the field {REASONING[0]}",
         )
 
 
