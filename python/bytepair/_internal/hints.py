@@ -40,9 +40,8 @@ HABITS: Final = _by_name(
         "token_bytes(id) of each id of encode(text)": "tokenize decode_tokens_bytes",
         "decode(ids)": "convert_tokens_to_string decode_ids",
         "decode_batch(batch)": "batch_decode",
-        "mergeable_ranks() for the ordinary tokens and special_tokens for the others": (
-            "token_byte_values get_mergeable_ranks get_vocab vocab"
-        ),
+        "mergeable_ranks()": "token_byte_values get_mergeable_ranks",
+        "mergeable_ranks() and special_tokens": "get_vocab vocab",
         "render_conversation(messages), or render_for_completion(messages) for a prompt": (
             "apply_chat_template render render_prompt"
         ),

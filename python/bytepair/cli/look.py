@@ -98,9 +98,11 @@ def _rules(tok: bytepair.Tokenizer, names: list[str]) -> dict[str, str]:
 def _uncovered(tok: bytepair.Tokenizer) -> str:
     """The bytes that no token covers, and what happens to them."""
     missing = bytepair.tokenizer.uncovered(tok)
+    if not missing:
+        return "none: every byte has a token"
     shown = " ".join(f"0x{byte:02X}" for byte in missing[:8]) + (" ..." if missing[8:] else "")
     dropped = bytepair.tokenizer.text_rules(tok).drops_uncovered
-    return f"{shown or 'no byte'}: {'left out' if dropped else 'an error'}"
+    return f"{shown}: left out of the ids" if dropped else f"{shown}: an error in a text"
 
 
 def _values(tok: bytepair.Tokenizer) -> dict[str, Any]:
