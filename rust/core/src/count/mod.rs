@@ -203,8 +203,8 @@ impl Counter {
             // Until a block of a table is freed, its rows are in the counts as well.
             if self.tables.iter().any(spilled) || 4 * memory > limit.memory * self.tables.len() {
                 let folder = limit.folder.clone();
-                let in_memory = limit.memory * self.tables.len() / 2;
-                return finish_on_disk(self.tables, &folder, in_memory);
+                let memory = limit.memory * self.tables.len();
+                return finish_on_disk(self.tables, &folder, memory);
             }
         }
         table::merge(self.tables)
@@ -231,14 +231,14 @@ fn deal(
     }
 }
 
-/// Add up the spilled rows and those still in memory. Counts of more than `limit` bytes stay on
-/// disk.
+/// Add up the spilled rows and those still in memory. Counts of more than half of `limit` bytes
+/// stay on disk.
 fn finish_on_disk(mut tables: Vec<CountTable>, folder: &Path, limit: usize) -> Result<Counts> {
     tables.iter_mut().try_for_each(CountTable::spill)?;
     let spills = tables.into_iter().filter_map(|table| table.limit?.spill).collect();
     let mut counts = CountsWriter::create(folder)?;
-    spill::merge(spills, folder, |pretoken, count| counts.push(pretoken, count))?;
-    counts.finish(limit)
+    spill::merge(spills, folder, limit, |pretoken, count| counts.push(pretoken, count))?;
+    counts.finish(limit / 2)
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 //!
 //! A row is a pretoken with its count and the position in the corpus where it was first seen. A
 //! hash of the pretoken divides rows into [`PARTITIONS`] partitions, so all rows of a pretoken are
-//! in one partition. [`merge`] adds up one partition at a time, writes it in order of first
-//! occurrence, and then merges the sorted partitions. It holds at most one partition in memory, and
-//! one read buffer for each partition.
+//! in one partition. Each thread of [`merge`] adds up one partition at a time and writes it in
+//! order of first occurrence; then one thread merges the sorted partitions. Each thread holds at
+//! most one partition in memory, and there is one read buffer for each partition.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,7 +20,7 @@ use std::hash::BuildHasher;
 
 use crate::count::hot::Seen;
 use crate::error::{Error, Result};
-use crate::memory;
+use crate::{memory, parallel};
 
 /// The number of partitions; each has a file that is open during the merge.
 const PARTITIONS: usize = 64;
@@ -46,8 +46,7 @@ impl Spill {
     /// Create a file in `folder`, named after the index `number` of the thread.
     pub(super) fn create(folder: &Path, number: usize) -> Result<Self> {
         let path = folder.join(format!("rows-{number}"));
-        let mut options = File::options();
-        let file = options.read(true).write(true).create_new(true).open(&path);
+        let file = File::create_new(&path);
         Ok(Self {
             file: file.map_err(|error| Error::of_spill(&path, &error))?,
             path,
@@ -68,6 +67,11 @@ impl Spill {
         if self.buffered >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
 
+    /// The size of a partition in bytes.
+    fn bytes(&self, partition: usize) -> u64 {
+        self.sections[partition].iter().map(|section| section.end - section.start).sum()
+    }
+
     /// Write the rows that are not yet written.
     pub(super) fn flush(&mut self) -> Result<()> {
         for (buffer, sections) in self.buffers.iter_mut().zip(&mut self.sections) {
@@ -86,11 +90,13 @@ impl Spill {
     }
 
     /// Call `action` with every row of a partition.
-    fn read(&mut self, partition: usize, mut action: impl FnMut(&[u8], Seen)) -> io::Result<()> {
+    fn read(&self, partition: usize, mut action: impl FnMut(&[u8], Seen)) -> io::Result<()> {
+        // Each thread reads at its own place of the file.
+        let mut file = File::open(&self.path)?;
         let mut pretoken = Vec::new();
         for section in &self.sections[partition] {
-            self.file.seek(SeekFrom::Start(section.start))?;
-            let mut rows = BufReader::new((&self.file).take(section.end - section.start));
+            file.seek(SeekFrom::Start(section.start))?;
+            let mut rows = BufReader::new((&file).take(section.end - section.start));
             while let Some(seen) = decode(&mut rows, &mut pretoken)? {
                 action(&pretoken, seen);
             }
@@ -100,33 +106,40 @@ impl Spill {
 }
 
 /// Add up the rows of all `spills`, and call `action` with each pretoken and its count in order of
-/// first occurrence. Creates further files in `folder`.
+/// first occurrence. Creates further files in `folder`. The threads use at most about `limit`
+/// bytes.
 pub(super) fn merge(
     mut spills: Vec<Spill>,
     folder: &Path,
+    limit: usize,
     mut action: impl FnMut(&[u8], u64) -> Result<()>,
 ) -> Result<()> {
     spills.iter_mut().try_for_each(Spill::flush)?;
-    let sorted = (0..PARTITIONS).map(|partition| {
+    let largest = (0..PARTITIONS).map(|partition| partition_memory(&spills, partition)).max();
+    let threads = (limit / largest.unwrap_or(0).max(1)).clamp(1, spills.len().max(1));
+    let sort = |partition| {
         let path = folder.join(format!("partition-{partition}"));
-        sort_partition(&mut spills, partition, &path)
-            .map_err(|error| Error::of_spill(&path, &error))
+        sort_partition(&spills, partition, &path).map_err(|error| Error::of_spill(&path, &error))
+    };
+    let jobs = (0..threads).map(|thread| {
+        move || (thread..PARTITIONS).step_by(threads).map(sort).collect::<Result<Vec<_>>>()
     });
-    let mut sorted = sorted.collect::<Result<Vec<_>>>()?;
+    let sorted = parallel::run(jobs).into_iter().collect::<Result<Vec<_>>>()?;
     drop(spills);
+    let mut sorted: Vec<_> = sorted.into_iter().flatten().collect();
     merge_sorted(&mut sorted, &mut action).map_err(|error| Error::of_spill(folder, &error))
 }
 
+/// The approximate memory that sorting a partition takes, in bytes: a row also takes memory in the
+/// table, for its boxed pretoken, and in the sorted list.
+fn partition_memory(spills: &[Spill], partition: usize) -> usize {
+    let bytes: u64 = spills.iter().map(|spill| spill.bytes(partition)).sum();
+    usize::try_from(bytes).unwrap_or(usize::MAX).saturating_mul(4)
+}
+
 /// Add up the rows of one partition and write them in order of first occurrence.
-fn sort_partition(
-    spills: &mut [Spill],
-    partition: usize,
-    path: &Path,
-) -> io::Result<BufReader<File>> {
-    let bytes = spills.iter().flat_map(|spill| &spill.sections[partition]);
-    let bytes: u64 = bytes.map(|section| section.end - section.start).sum();
-    // A row also takes memory in the table, for its boxed pretoken, and in the sorted list.
-    memory::check(4 * usize::try_from(bytes).map_err(io::Error::other)?)?;
+fn sort_partition(spills: &[Spill], partition: usize, path: &Path) -> io::Result<BufReader<File>> {
+    memory::check(partition_memory(spills, partition))?;
     let mut table: HashMap<Box<[u8]>, Seen, FixedState> = HashMap::default();
     // The same pretoken may have been spilled by several threads, and by one of them several times.
     for spill in spills {
