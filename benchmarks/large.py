@@ -74,13 +74,13 @@ def work(args: argparse.Namespace) -> dict[str, Any]:
         "processor": processor() - used - text.processor,
         "before_mb": before,
         "peak_count_mb": runs.peak_mb(),
-        "written_mb": written_mb() - written,
+        "written_mb": round(written_mb() - written),
         "distinct": len(counts),
     }
-    started = time.perf_counter()
     if not args.count_only:
+        started = time.perf_counter()
         bytepair.train(counts, args.vocab_size, special_tokens=[])
-    figures |= {"train": time.perf_counter() - started, "peak_train_mb": runs.peak_mb()}
+        figures |= {"train": time.perf_counter() - started, "peak_train_mb": runs.peak_mb()}
     # Last, because it reads counts that are in mapped files.
     return {**figures, "digest": digest(counts)}
 
