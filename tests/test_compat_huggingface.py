@@ -575,6 +575,12 @@ def changed(change: str) -> tokenizers.Tokenizer:
     return tokenizer
 
 
+def test_a_model_without_its_unknown_token_is_kept() -> None:
+    theirs = tokenizers.Tokenizer(models.BPE({"a": 0, "b": 1}, [], unk_token="<unk>"))
+    theirs.add_special_tokens(["<s>"])
+    assert huggingface.Tokenizer(theirs).encode("ab").ids == theirs.encode("ab").ids == [0, 1]
+
+
 @pytest.mark.parametrize("kind", sorted(REFUSED))
 def test_an_unsupported_tokenizer_is_kept_and_the_reason_logged(
     kind: str, caplog: pytest.LogCaptureFixture

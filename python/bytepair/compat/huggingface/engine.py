@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair._core import to_bytes
-from bytepair.errors import BytepairError
 from bytepair.properties.tokens import strips, uncovered
 from bytepair.tokenizer import Tokenizer, load
 
@@ -137,22 +136,22 @@ def engine_of(original: tokenizers.Tokenizer, equal: Tokenizer | None = None) ->
         original: the tokenizer.
         equal: a tokenizer that gives its ids, if nothing but the post-processor changed since.
     """
+    added = original.get_added_tokens_decoder()
+    special = {id: token.content for id, token in added.items() if token.special}
     try:
         tokenizer = equal or _dropping(load(original))
         frames = frames_of(original, lambda text: tokenizer.encode(text, special="all"))
-    except BytepairError as error:
+        # Whether the model encodes the name of a special token to its id; bytepair never does.
+        pieces = {id: original.model.tokenize(name) for id, name in special.items()}
+    except Exception as error:  # `tokenizers` has no other class for its own
         return str(error)
     rules = _core.text_rules(tokenizer)
     # Names of tokens are not their bytes: the original places them in a text, and decodes them.
     by_bytes = tokenizer.merge_rule != "characters" and not rules.has_symbols
     if frames[0][0] is None or frames[0][1] is None:
         return "post_processor: it does more than to add tokens around a text"
-    added = original.get_added_tokens_decoder()
-    special = {id: token.content for id, token in added.items() if token.special}
     others = [token.content for token in added.values() if not token.special]
     names = list(special.values())
-    # Whether the model encodes the name of a special token to its id; bytepair never does.
-    pieces = {id: original.model.tokenize(name) for id, name in special.items()}
     merged = any([piece.id for piece in some] == [id] for id, some in pieces.items())
     trims = [] if rules.trim_offsets is None else [rules.trim_offsets]
     return Engine(
