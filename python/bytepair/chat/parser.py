@@ -154,6 +154,7 @@ class Parser:
             for name, role in template.roles.items()
             if role.each is None and role.open  # others begin like messages of another role
         }
+        self._longest = max(map(len, self._frames.values()), default=0) + 1
         opening = set("".join(self._frames.values()))
         self._inner = {*letters.string(map(Special, template.inner()))}
         self._stops = {*letters.string(map(Special, stops))}
@@ -240,8 +241,11 @@ class Parser:
                 self._between = ""
                 return self._begun(name, begun[len(frame) :])
         special = SPECIAL.search(begun)
-        if not special or any(frame.startswith(begun) for frame in self._frames.values()):
-            return []  # text between messages belongs to the end of the previous one
+        if not special:  # text between messages belongs to the end of the previous one
+            self._between = begun[: self._longest]  # more of it decides nothing
+            return []
+        if any(frame.startswith(begun) for frame in self._frames.values()):
+            return []
         if special.start() > 0:
             self._between = begun[special.start() :]
             return self._opened()

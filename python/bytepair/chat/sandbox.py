@@ -261,7 +261,7 @@ class RenderProcess:
 
     Use it where templates come from strangers, as in a server: a template that takes too much
     memory or time ends the child, which is a `ConversationError`, and the next rendering starts
-    another. Threads take turns.
+    another. Threads take turns; after a fork, each process has a child of its own.
 
     Args:
         memory_bytes: the memory of the child, with about 200 MB for Python itself; Linux alone
