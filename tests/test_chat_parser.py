@@ -410,6 +410,16 @@ def test_a_text_of_the_user_that_spells_results_is_one_only_without_special_toke
         assert parsed(BARE, [user(cut)], chat.CHATML) == [user(cut)]
 
 
+@pytest.mark.timeout(30)
+def test_text_after_a_message_is_read_in_time() -> None:
+    talk = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    ids = TOK.render_conversation(talk, template=chat.CHATML)[0]
+    parser = chat.Parser(TOK, chat.CHATML)
+    for id in [*ids, *TOK.encode("x") * 200_000, *ids]:
+        parser.feed(id)
+    assert parser.conversation["messages"] == [*talk, *talk]
+
+
 def test_the_default_template_is_that_of_the_tokenizer() -> None:
     held = BARE.replace(chat_template="{{ messages }}")
     with told(ConversationError):
