@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import date
+from typing import Any
 
 import pytest
 
@@ -181,10 +182,11 @@ def test_whatever_a_template_raises_is_an_error_of_the_conversation(source: str)
 
 
 @pytest.mark.parametrize("option", ["memory_bytes", "seconds"])
-def test_limits_are_positive(option: str) -> None:
+@pytest.mark.parametrize("value", [0, -1, "1", None, 1e30])
+def test_limits_are_positive_numbers(option: str, value: Any) -> None:
     with pytest.raises(errors.ArgumentError) as caught:
-        RenderProcess(**{option: 0})
-    assert (caught.value.option, caught.value.value) == (option, 0)
+        RenderProcess(**{option: value})
+    assert (caught.value.option, caught.value.value) == (option, value)
 
 
 @pytest.mark.parametrize("name", TOO_DEEP)

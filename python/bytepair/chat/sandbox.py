@@ -23,7 +23,8 @@ from functools import lru_cache
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from bytepair.errors import ArgumentError, ConversationError
+from bytepair._internal.checks import refuse
+from bytepair.errors import ConversationError
 
 if TYPE_CHECKING:
     import jinja2
@@ -269,7 +270,7 @@ class RenderProcess:
         seconds: the time of one rendering.
 
     Raises:
-        ArgumentError: if a limit is not positive.
+        ArgumentError: if a limit is not a positive number, or too large for the system.
 
     Example:
         >>> from bytepair.chat import JinjaTemplate, RenderProcess
@@ -284,10 +285,10 @@ class RenderProcess:
 
     def __init__(self, *, memory_bytes: int = 1 << 30, seconds: float = 20) -> None:
         self._child: subprocess.Popen[bytes] | None = None
-        for option, limit in (("memory_bytes", memory_bytes), ("seconds", seconds)):
-            if not limit > 0:
-                message = f"{option} is {limit}; a limit is positive"
-                raise ArgumentError(message, option=option, value=limit)
+        limits = ("memory_bytes", memory_bytes, 1 << 60), ("seconds", seconds, 1 << 30)
+        for option, limit, most in limits:
+            if not (isinstance(limit, int | float) and 0 < limit < most):
+                raise refuse(option, limit, f"a number above 0 and below {most:,}")
         self._memory_bytes = memory_bytes
         self._seconds = seconds
         self._owner, self._lock = os.getpid(), Lock()
