@@ -213,7 +213,7 @@ def of_pages(path: Path, rows: list[str], **options: Any) -> Path:
 def test_a_page_that_is_too_large_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, compression: str, at: int
 ) -> None:
-    monkeypatch.setattr("bytepair.corpus.column.PAGE_BYTES", 50_000)
+    monkeypatch.setattr("bytepair.corpus.bounds.PAGE_BYTES", 50_000)
     rows = [*TEXTS[:at], "x" * 100_000, *TEXTS[at + 1 :]]
     path = of_pages(
         tmp_path / "a.parquet", rows, compression=compression, use_dictionary=False,
@@ -235,7 +235,7 @@ def test_a_page_that_is_too_large_is_passed_over(
 def test_a_dictionary_that_is_too_large_takes_its_row_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bytepair.corpus.column.PAGE_BYTES", 50_000)
+    monkeypatch.setattr("bytepair.corpus.bounds.PAGE_BYTES", 50_000)
     rows = [*TEXTS[:15], "x" * 100_000, *TEXTS[16:]]
     path = of_pages(tmp_path / "a.parquet", rows, row_group_size=10)
     items = flat(pieces(path, max_document_bytes=20_000))
