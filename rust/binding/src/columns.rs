@@ -1,14 +1,20 @@
 //! Encodes Arrow columns and text files into arrays.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
-use bytepair::Text;
+use bytepair::bulk::conversations::{RenderOptions, Segment};
 use bytepair::bulk::text_file::FileOptions;
+use bytepair::text::{from_utf8, lone_surrogate, starts_char};
+use bytepair::{Text, memory};
+use numpy::IntoPyArray;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyList, PyString};
 
+use crate::results::PyRendered;
 use crate::tokenizer::PyTokenizer;
-use crate::{arguments, arrays, interrupt};
+use crate::{arguments, arrays, errors, interrupt, text};
 
 /// Encode the texts of an Arrow string column, given its bytes and its offsets.
 #[pyfunction]
@@ -63,5 +69,160 @@ pub(crate) fn encode_file<'py>(
         // the call.
         let encode = || unsafe { tokenizer.encode_file::<Id>(&path, &file, &options, threads) };
         arrays::id_arrays(py, arrays::into_numpy(py, interrupt::detached(py, encode))?)
+    })
+}
+
+// ---------------------------------------------------------------------------- texts that are not Unicode
+//
+// `InvalidText`: texts that are not Unicode; and the documents of a column.
+
+/// A text that is not Unicode.
+#[pyclass(frozen, get_all, name = "InvalidText", module = "bytepair._core")]
+pub(crate) struct PyInvalidText {
+    /// The index of the text among the others.
+    pub(crate) index: usize,
+    /// What is wrong with it, and where.
+    pub(crate) reason: String,
+}
+
+/// The texts of a list of `str` that have a lone surrogate.
+#[pyfunction]
+pub(crate) fn lone_surrogates(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+) -> PyResult<Vec<PyInvalidText>> {
+    let strings = arguments::strings(texts)?;
+    let texts = errors::collect(strings.iter().map(text::text))?;
+    Ok(py.detach(|| {
+        let lone = |(index, text): (usize, &Text<'_>)| {
+            let (at, code) = text.lone_surrogate()?;
+            let reason = format!("{}, at character {at}", lone_surrogate(code));
+            Some(PyInvalidText { index, reason })
+        };
+        texts.iter().enumerate().filter_map(lone).collect()
+    }))
+}
+
+/// The documents of an Arrow string column that are not UTF-8, given its bytes and its offsets.
+#[pyfunction]
+pub(crate) fn not_utf8(
+    py: Python<'_>,
+    data: arrays::ArrayArgument<'_, u8>,
+    offsets: &Bound<'_, PyAny>,
+) -> PyResult<Vec<PyInvalidText>> {
+    let offsets = arguments::offsets(offsets)?;
+    let data = arrays::stable(&data)?;
+    py.detach(|| {
+        let whole =
+            offsets.first().zip(offsets.last()).and_then(|(&start, &end)| data.get(start..end));
+        let starts_char = |at: &usize| data.get(*at).is_none_or(|byte| starts_char(*byte));
+        if whole.is_some_and(|whole| from_utf8(whole).is_ok()) && offsets.iter().all(starts_char) {
+            return Ok(Vec::new());
+        }
+        let mut invalid = Vec::new();
+        for (index, pair) in offsets.windows(2).enumerate() {
+            if let Err(error) = from_utf8(document(&data, index, pair)?) {
+                let at = error.valid_up_to();
+                let reason = format!("the document is not UTF-8 at byte {at}");
+                invalid.push(PyInvalidText { index, reason });
+            }
+        }
+        Ok(invalid)
+    })
+}
+
+/// The documents between the offsets. The error for invalid UTF-8 names the document and the byte.
+pub(crate) fn documents<'a>(data: &'a [u8], offsets: &[usize]) -> PyResult<Vec<&'a str>> {
+    let text = |(index, pair): (usize, &[usize])| {
+        from_utf8(document(data, index, pair)?).map_err(|error| {
+            let at = error.valid_up_to();
+            errors::CorpusError::new_err(format!("document {index} is not UTF-8 at byte {at}"))
+        })
+    };
+    errors::collect(offsets.windows(2).enumerate().map(text))
+}
+
+/// The bytes of a document between two offsets.
+fn document<'a>(data: &'a [u8], index: usize, pair: &[usize]) -> PyResult<&'a [u8]> {
+    let wrong = || errors::CorpusError::new_err(format!("document {index} lies outside its data"));
+    data.get(pair[0]..pair[1]).ok_or_else(wrong)
+}
+
+// ---------------------------------------------------------------------------- conversations
+//
+// `render`: batches of conversations, from segments to arrays.
+
+/// An item of a Python list of segments: a text, an id, or `None` at the end of a message.
+enum Piece<'a> {
+    Text(Cow<'a, str>),
+    Id(u32),
+    End,
+}
+
+impl<'a> Piece<'a> {
+    fn new(tokenizer: &bytepair::Tokenizer, item: &'a Bound<'_, PyAny>) -> PyResult<Self> {
+        if item.is_none() {
+            return Ok(Self::End);
+        }
+        if item.is_instance_of::<PyInt>() {
+            return arguments::id(tokenizer, item).map(Self::Id);
+        }
+        arguments::utf8(item.cast::<PyString>()?).map(Self::Text)
+    }
+
+    fn segment(&self) -> Segment<'_> {
+        match self {
+            Self::Text(text) => Segment::Text(text),
+            Self::Id(id) => Segment::Id(*id),
+            Self::End => Segment::End,
+        }
+    }
+}
+
+/// Render conversations: their ids, their mask, and the start of each (and the end of the last).
+#[pyfunction]
+#[pyo3(signature = (tokenizer, segments, trained, ends, *, join, max_tokens=None,
+                    whole_messages=false, threads=None))]
+#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+pub(crate) fn render(
+    py: Python<'_>,
+    tokenizer: &Bound<'_, PyTokenizer>,
+    segments: &Bound<'_, PyList>,
+    trained: &[u8],
+    ends: Vec<usize>,
+    join: bool,
+    max_tokens: Option<usize>,
+    whole_messages: bool,
+    threads: Option<arguments::ThreadCount>,
+) -> PyResult<PyRendered> {
+    arrays::ready(py)?;
+    let tokenizer = tokenizer.get().core();
+    let items = errors::collect(segments.iter().map(Ok))?;
+    let pieces = items.iter().map(|item| Piece::new(tokenizer, item));
+    let pieces = errors::collect(pieces)?;
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let ranges = errors::collect(starts.zip(&ends).map(|(start, &end)| Ok(start..end)))?;
+    if trained.len() != pieces.len() || !ends.is_sorted() || ends.last() > Some(&pieces.len()) {
+        return Err(PyValueError::new_err(
+            "segments and trained must have the same length, and ends must be sorted and within it",
+        ));
+    }
+    let threads = arguments::threads(threads);
+    let options = RenderOptions { join, max_tokens, whole_messages };
+    let rendered = interrupt::detached(py, || {
+        let segments = memory::collect(pieces.iter().map(Piece::segment))?;
+        let trained = memory::collect(trained.iter().map(|&trained| trained != 0))?;
+        tokenizer.render(&ranges, &segments, &trained, options, threads)
+    });
+    let rendered = errors::checked(rendered)?;
+    let ends = rendered.lengths.iter().scan(0, |end, &length| {
+        *end += arrays::integer(length);
+        Some(*end)
+    });
+    let offsets = errors::collect(std::iter::once(0).chain(ends).map(Ok))?;
+    Ok(PyRendered {
+        ids: rendered.ids.into_pyarray(py).unbind(),
+        mask: rendered.mask.into_pyarray(py).unbind(),
+        offsets: offsets.into_pyarray(py).unbind(),
     })
 }

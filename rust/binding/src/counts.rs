@@ -10,9 +10,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
+use crate::columns::documents;
 use crate::errors::CountsError;
 use crate::files::{BoundFields, FileFields};
-use crate::invalid_text::documents;
 use crate::results::{PyCountColumns, PyCountProgress, PyFilePlace, PySkippedRows, PySkips};
 use crate::rules::python_pattern;
 use crate::{arguments, arrays, errors, files, interrupt, rules};
@@ -99,7 +99,7 @@ impl PyCounts {
         // Three times the size, because an array is copied when it grows.
         errors::checked(memory::check(3 * (bytes + 2 * size_of::<u64>() * items.len())))?;
         let inner = bytepair::Counts::new(items.iter().map(|(token, n)| (&**token, *n)));
-        Ok(Self { pattern: rules::pattern(pattern)?, inner })
+        Ok(Self { pattern: rules::pattern_of(pattern)?, inner })
     }
 
     /// The bytes of all pretokens, the start of each (and the end of the last), and the counts.
@@ -139,7 +139,7 @@ impl PyCounts {
         let data = errors::checked(memory::copy(data))?;
         let counts = errors::checked(memory::copy(counts))?;
         let inner = py.detach(|| bytepair::Counts::from_columns(data, ends, counts));
-        Ok(Self { pattern: rules::pattern(pattern)?, inner: errors::checked(inner)? })
+        Ok(Self { pattern: rules::pattern_of(pattern)?, inner: errors::checked(inner)? })
     }
 
     /// Read the counts of a parquet file.
@@ -147,7 +147,7 @@ impl PyCounts {
     fn load(py: Python<'_>, path: PathBuf, pattern: &Bound<'_, PyAny>) -> PyResult<Self> {
         let inner = py.detach(|| CountsFile::open(path)?.counts());
         let inner = inner.map_err(|e| errors::python(&e))?;
-        Ok(Self { pattern: rules::pattern(pattern)?, inner })
+        Ok(Self { pattern: rules::pattern_of(pattern)?, inner })
     }
 
     /// Write the counts to a parquet file, with this metadata.
@@ -222,7 +222,7 @@ impl PyCounter {
         spill_folder: Option<PathBuf>,
         careful: bool,
     ) -> PyResult<Self> {
-        let pattern = rules::pattern(pattern)?;
+        let pattern = rules::pattern_of(pattern)?;
         let mut counter =
             errors::checked(bytepair::Counter::new(&pattern, arguments::threads(threads)))?;
         if let Some((bytes, folder)) = memory_limit.zip(spill_folder) {

@@ -12,22 +12,17 @@ mod arrays;
 mod columns;
 mod counts;
 mod decoding;
-mod derived;
 mod errors;
 mod files;
 mod ids;
 mod internals;
 mod interrupt;
 mod ints;
-mod invalid_text;
 mod model;
-mod options;
 mod parity;
-mod render;
 mod results;
 mod rows;
 mod rules;
-mod splitter;
 mod streams;
 mod text;
 mod tokenizer;
@@ -67,63 +62,40 @@ mod _core {
     const UNICODE_VERSION: &str = bytepair::pretokenize::UNICODE_VERSION;
 
     #[pymodule_export]
-    use crate::arguments::{shown, threads};
-    #[pymodule_export]
-    use crate::columns::{encode_file, encode_utf8};
-    #[pymodule_export]
-    use crate::counts::{PyCounter, PyCounts};
-    #[pymodule_export]
-    use crate::derived::{
-        roles, usual_roles, with_notes, with_repeats, with_special_tokens, with_uncovered_dropped,
+    use crate::{
+        arguments::{shown, threads},
+        columns::{PyInvalidText, encode_file, encode_utf8, lone_surrogates, not_utf8, render},
+        counts::{PyCounter, PyCounts},
+        files::{
+            PyCountsFooter, PyDocumentReader, PyRankFile, counts_footer, parquet_rows, rank_file,
+            unpack,
+        },
+        internals::{
+            added_tokens, count_batch, encode_pretoken, ignores_merges, is_lossless, merge_counts,
+            pretokenize, repeats, roles, split_engine, text_rules, truncate_text, twin_ids,
+            unmade_ids, usual_roles, with_notes, with_repeats, with_special_tokens,
+            with_uncovered_dropped,
+        },
+        interrupt::register,
+        model::PyModel,
+        parity::{PyPairHistory, train_parity},
+        results::{
+            PyCountColumns, PyCountProgress, PyDocumentBatch, PyFilePlace, PyParityTraining,
+            PyRendered, PyRivals, PyRowPiece, PyRowPlaces, PyRowPlan, PyRowRange, PySkippedRows,
+            PySkips, PyUnmadeMerge,
+        },
+        rows::{PyRowPacker, crc32, encode_rows, gather, pack, plan_rows},
+        rules::{PyAddedToken, PyMatchLengths, PySplitter, PyTextRules, match_lengths, pattern},
+        streams::{PyDecodeStream, PyEncodeStream, PySession},
+        tokenizer::PyTokenizer,
+        tokenizer_json::{
+            composed_pattern, from_oniguruma, harmless_pattern, is_harmless, is_rank_file,
+            is_rule_of_ranks, means_the_same, mistaken, to_bytes, to_characters, to_oniguruma,
+            tokenizer_json, tokenizer_json_losses,
+        },
+        training::{extend, resume, train, verify_merges, verify_superwords, with_vocab_size},
+        view::PyView,
     };
-    #[pymodule_export]
-    use crate::files::{
-        PyCountsFooter, PyDocumentReader, PyRankFile, counts_footer, parquet_rows, rank_file,
-        unpack,
-    };
-    #[pymodule_export]
-    use crate::internals::{
-        added_tokens, count_batch, encode_pretoken, ignores_merges, is_lossless, merge_counts,
-        pretokenize, repeats, split_engine, text_rules, truncate_text, twin_ids, unmade_ids,
-    };
-    #[pymodule_export]
-    use crate::interrupt::register;
-    #[pymodule_export]
-    use crate::invalid_text::{PyInvalidText, lone_surrogates, not_utf8};
-    #[pymodule_export]
-    use crate::model::PyModel;
-    #[pymodule_export]
-    use crate::parity::{PyPairHistory, train_parity};
-    #[pymodule_export]
-    use crate::render::render;
-    #[pymodule_export]
-    use crate::results::{
-        PyCountColumns, PyCountProgress, PyDocumentBatch, PyFilePlace, PyParityTraining,
-        PyRendered, PyRivals, PyRowPiece, PyRowPlaces, PyRowPlan, PyRowRange, PySkippedRows,
-        PySkips, PyUnmadeMerge,
-    };
-    #[pymodule_export]
-    use crate::rows::{PyRowPacker, crc32, encode_rows, gather, pack, plan_rows};
-    #[pymodule_export]
-    use crate::rules::{PyAddedToken, PyTextRules};
-    #[pymodule_export]
-    use crate::splitter::{PyMatchLengths, PySplitter, match_lengths, pattern};
-    #[pymodule_export]
-    use crate::streams::{PyDecodeStream, PyEncodeStream, PySession};
-    #[pymodule_export]
-    use crate::tokenizer::PyTokenizer;
-    #[pymodule_export]
-    use crate::tokenizer_json::{
-        composed_pattern, from_oniguruma, harmless_pattern, is_harmless, is_rank_file,
-        is_rule_of_ranks, means_the_same, mistaken, to_bytes, to_characters, to_oniguruma,
-        tokenizer_json, tokenizer_json_losses,
-    };
-    #[pymodule_export]
-    use crate::training::{
-        extend, resume, train, verify_merges, verify_superwords, with_vocab_size,
-    };
-    #[pymodule_export]
-    use crate::view::PyView;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

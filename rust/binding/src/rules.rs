@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use bytepair::rules::{
     Normalizer, NormalizerStep, PreTokenizer, PreTokenizerStep, SpacePrefix, TextRules as CoreRules,
 };
-use bytepair::{AddedToken, Error, Pattern};
+use bytepair::{AddedToken, Error, Pattern, Result, Splitter, memory};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
-use crate::errors;
+use crate::{arguments, errors, interrupt};
 
 /// The names of the normalizers that need no further values.
 const NORMALIZERS: [(&str, NormalizerStep); 10] = [
@@ -26,7 +26,7 @@ const NORMALIZERS: [(&str, NormalizerStep); 10] = [
 ];
 
 /// A pattern from a regular expression or a list of them.
-pub(crate) fn pattern(value: &Bound<'_, PyAny>) -> PyResult<Pattern> {
+pub(crate) fn pattern_of(value: &Bound<'_, PyAny>) -> PyResult<Pattern> {
     if let Ok(regex) = value.cast::<PyString>() {
         return Ok(Pattern::from_regex(&regex.to_cow()?));
     }
@@ -48,7 +48,7 @@ pub(crate) fn python_pattern<'py>(
 pub(crate) fn rules(value: &Bound<'_, PyAny>) -> PyResult<CoreRules> {
     match value.cast::<PyTextRules>() {
         Ok(rules) => Ok(rules.get().0.clone()),
-        Err(_) => pattern(value).map(CoreRules::from),
+        Err(_) => pattern_of(value).map(CoreRules::from),
     }
 }
 
@@ -86,7 +86,7 @@ impl PyTextRules {
         user_defined.sort_unstable();
         Ok(Self(CoreRules {
             normalizer: Normalizer { steps },
-            pre_tokenizer: PreTokenizer::from(self::pattern(pattern)?),
+            pre_tokenizer: PreTokenizer::from(pattern_of(pattern)?),
             user_defined,
             ..CoreRules::default()
         }))
@@ -307,4 +307,97 @@ pub(crate) fn added_tokens(value: &Bound<'_, PyAny>) -> PyResult<Vec<AddedToken>
         Ok(AddedToken::special(name.extract::<String>()?, id.extract()?))
     };
     names.iter().map(token).collect()
+}
+
+// ---------------------------------------------------------------------------- patterns
+//
+// `Splitter` and what is asked about patterns.
+
+/// Bytes of memory for a pretoken in Python.
+const PRETOKEN_BYTES: usize = 64;
+
+/// Splits text by a pattern.
+#[pyclass(frozen, name = "Splitter", module = "bytepair._core")]
+pub(crate) struct PySplitter {
+    splitter: Splitter,
+}
+
+#[pymethods]
+impl PySplitter {
+    #[new]
+    fn new(pattern: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let splitter = Splitter::new(&pattern_of(pattern)?);
+        Ok(Self { splitter: errors::checked(splitter)? })
+    }
+
+    /// The pretokens of a text, in order.
+    fn pretokenize<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'_, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        pretokens(py, text, |text, sink| {
+            self.splitter.for_each(text, |pretoken| sink(pretoken.into()))
+        })
+    }
+}
+
+/// The pretokens of a text, by the function that calls another with each of them.
+pub(crate) fn pretokens<'py>(
+    py: Python<'py>,
+    text: &Bound<'_, PyAny>,
+    for_each: impl Fn(&str, &mut dyn FnMut(String)) -> Result<()> + Sync,
+) -> PyResult<Bound<'py, PyList>> {
+    let text = arguments::utf8(arguments::string(text)?)?;
+    let pretokens = interrupt::detached(py, || {
+        let (mut pretokens, mut reserved) = (Vec::new(), Ok(()));
+        for_each(&text, &mut |pretoken| {
+            if reserved.is_ok() {
+                reserved = memory::reserve(&mut pretokens, 1).map(|()| pretokens.push(pretoken));
+            }
+        })?;
+        reserved.and_then(|()| memory::check(text.len() + pretokens.len() * PRETOKEN_BYTES))?;
+        Ok(pretokens)
+    });
+    errors::list(py, errors::checked(pretokens)?)
+}
+
+/// The regular expression of a named pattern, or the given expression itself if it is valid; of a list,
+/// those of its items, which are the steps of a pattern.
+#[pyfunction]
+pub(crate) fn pattern<'py>(
+    py: Python<'py>,
+    name_or_regex: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let expression = |name: &Bound<'_, PyAny>| -> PyResult<Vec<String>> {
+        let name: String = name.extract()?;
+        Ok(errors::checked(Pattern::new(&name))?.steps().to_vec())
+    };
+    if name_or_regex.is_instance_of::<PyString>() {
+        return python_pattern(
+            py,
+            &errors::checked(Pattern::in_steps(expression(name_or_regex)?))?,
+        );
+    }
+    let mut steps = Vec::new();
+    for name in name_or_regex.try_iter()? {
+        steps.extend(expression(&name?)?);
+    }
+    python_pattern(py, &errors::checked(Pattern::in_steps(steps))?)
+}
+
+/// The numbers of characters that a match of a regular expression may have.
+#[pyclass(frozen, get_all, name = "MatchLengths", module = "bytepair._core")]
+pub(crate) struct PyMatchLengths {
+    /// The smallest.
+    pub(crate) fewest: usize,
+    /// The largest; None if there is none.
+    pub(crate) most: Option<usize>,
+}
+
+/// How long the matches of a regular expression can be.
+#[pyfunction]
+pub(crate) fn match_lengths(regex: &str) -> PyMatchLengths {
+    let (fewest, most) = bytepair::pretokenize::match_lengths(regex);
+    PyMatchLengths { fewest, most: Some(most).filter(|&most| most < usize::MAX) }
 }

@@ -11,10 +11,10 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
+use crate::arguments::{Options, Prepared};
 use crate::interrupt::callables;
 use crate::ints::Ints;
 use crate::model::PyModel;
-use crate::options::{Options, Prepared};
 use crate::rules::python_pattern;
 use crate::text::text as text_of;
 use crate::{arguments, arrays, errors, interrupt, model};

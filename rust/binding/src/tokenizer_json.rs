@@ -1,7 +1,7 @@
 //! `tokenizer.json`, rank files, and what belongs to them: the core reads and writes them.
 
-use bytepair::formats::ranks::RankFile;
-use bytepair::formats::{kind, rule_of_ranks, tokenizer_json as file};
+use bytepair::formats::ranks::{self, RankFile};
+use bytepair::formats::{self, tokenizer_json as file};
 use bytepair::memory;
 use bytepair::rules::byte_level;
 use pyo3::prelude::*;
@@ -43,7 +43,8 @@ pub(crate) fn is_rank_file(head: &[u8]) -> bool {
 /// one.
 #[pyfunction]
 pub(crate) fn mistaken(head: &[u8]) -> Option<(String, String)> {
-    kind::mistaken(head).map(|reason| (reason.text().to_owned(), errors::hint(reason.ways_out())))
+    formats::mistaken(head)
+        .map(|reason| (reason.text().to_owned(), errors::hint(reason.ways_out())))
 }
 
 /// Whether the merges of a tokenizer are proved to give the ids of the rule of ranks.
@@ -54,9 +55,9 @@ pub(crate) fn is_rule_of_ranks(
     ignore_merges: bool,
 ) -> PyResult<bool> {
     let core = tokenizer.get().core();
-    errors::checked(py.detach(|| {
-        rule_of_ranks::is_rule_of_ranks(core.vocabulary(), core.merges(), ignore_merges)
-    }))
+    errors::checked(
+        py.detach(|| ranks::is_rule_of_ranks(core.vocabulary(), core.merges(), ignore_merges)),
+    )
 }
 
 /// Convert an expression for Oniguruma.
@@ -83,7 +84,7 @@ pub(crate) fn composed_pattern<'py>(
     py: Python<'py>,
     pattern: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    python_pattern(py, &file::composed_pattern(&rules::pattern(pattern)?))
+    python_pattern(py, &file::composed_pattern(&rules::pattern_of(pattern)?))
 }
 
 /// The pattern that changes no id of a tokenizer that merges characters into these tokens.

@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytepair::formats::kind::{HEAD_BYTES, TokenizerFormat, kind};
+use bytepair::formats::{HEAD_BYTES, TokenizerFormat, kind};
 use bytepair::{Error, Pattern, Tokenizer};
 
 use crate::arguments::{self, TextSlice, not_null};

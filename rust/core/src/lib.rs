@@ -85,7 +85,7 @@ pub use count::files::{FileProgress, Reached};
 #[doc(hidden)]
 pub use count::job::Skips;
 #[doc(hidden)]
-pub use hash::key::crc32;
+pub use hash::crc32;
 #[doc(hidden)]
 pub use pretokenize::Splitter;
 #[doc(hidden)]

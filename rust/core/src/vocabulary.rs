@@ -14,9 +14,8 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::error::{Error, Reason, Result, WayOut};
-use crate::hash::key::{Key, MAX_KEY_BYTES, hash_bytes};
-use crate::hash::key_table::{KeyTable, KeyTableBuilder};
-use crate::hash::probe_table::{ProbeTable, ProbeTableBuilder};
+use crate::hash::key::{Key, MAX_KEY_BYTES};
+use crate::hash::tables::{KeyTable, KeyTableBuilder};
 use crate::machine::array::Array;
 use crate::machine::simd::prefetch;
 use crate::memory;
@@ -99,7 +98,8 @@ pub struct Vocabulary {
     arena: Array<u8>,
     /// The start of each id in `arena`, then the end of the last.
     offsets: Array<u32>,
-    index: TokenIndex,
+    /// The ids of the ordinary tokens, by [`Key::of_token`].
+    index: KeyTable,
     /// In id order, with the shared ones.
     special: Vec<(String, u32)>,
     /// The ids of special tokens that are ordinary tokens as well, in order.
@@ -109,15 +109,6 @@ pub struct Vocabulary {
     twins: Vec<u32>,
     /// The special tokens with their flags, in id order.
     added: Vec<AddedToken>,
-}
-
-/// Finds ordinary tokens by their bytes.
-#[derive(Debug, Clone)]
-pub(crate) struct TokenIndex {
-    /// The ids of the tokens of at most [`MAX_KEY_BYTES`] bytes.
-    pub(crate) short: KeyTable,
-    /// The longer tokens, by hash; see [`entry`].
-    pub(crate) long: ProbeTable,
 }
 
 impl PartialEq for Vocabulary {
@@ -201,7 +192,7 @@ impl Vocabulary {
         special: &[u32],
         shared: &[u32],
         twins: &[u32],
-        index: Option<TokenIndex>,
+        index: Option<KeyTable>,
     ) -> Result<Self> {
         // Counting without an early exit is vectorized.
         let falls = offsets.windows(2).filter(|pair| pair[0] > pair[1]).count() > 0;
@@ -268,43 +259,25 @@ impl Vocabulary {
     /// The id of an ordinary token.
     #[inline]
     pub fn id(&self, token: &[u8]) -> Option<u32> {
-        if token.len() <= MAX_KEY_BYTES {
-            if token.is_empty() {
-                return None;
-            }
-            return self.id_of_key(Key::new(token, 0..token.len()));
+        if token.is_empty() {
+            return None;
         }
-        let hash = hash_bytes(token);
-        let mut ids = candidates(&self.index.long, hash);
-        ids.find(|&id| self.bytes(id) == Some(token))
+        let id = self.id_of_key(Key::of_token(token, 0..token.len()))?;
+        (token.len() <= MAX_KEY_BYTES || self.bytes(id) == Some(token)).then_some(id)
     }
 
-    /// The id of the ordinary token with this key, which is not empty.
+    /// The id of the ordinary token with this key, which is not that of an empty token; of a longer
+    /// token, the only one that it may be.
     #[inline]
     pub(crate) fn id_of_key(&self, key: Key) -> Option<u32> {
         // A file may contain any number.
-        self.index.short.find(key).filter(|&id| (id as usize) < self.len())
+        self.index.find(key).filter(|&id| (id as usize) < self.len())
     }
 
     /// Prefetch what [`id_of_key`](Self::id_of_key) reads first.
     #[inline]
     pub(crate) fn prefetch_key(&self, key: Key) {
-        self.index.short.prefetch(key);
-    }
-
-    /// Prefetch the index entry that [`id`](Self::id) reads first for a longer token with this
-    /// hash.
-    #[inline]
-    pub(crate) fn prefetch_hash(&self, hash: u64) {
-        self.index.long.prefetch(hash);
-    }
-
-    /// The first id whose index entry matches the hash of a token longer than [`MAX_KEY_BYTES`], the
-    /// first that [`id`](Self::id) compares; if there is none, no token has this hash.
-    #[inline]
-    pub(crate) fn candidate(&self, hash: u64) -> Option<u32> {
-        let entry = self.index.long.at(hash).find(|entry| entry & !ID == tag(hash))?;
-        (entry & ID).checked_sub(1)
+        self.index.prefetch(key);
     }
 
     /// Prefetch the offsets of an id.
@@ -407,7 +380,7 @@ impl Vocabulary {
     }
 
     /// The index, in the form of a file.
-    pub(crate) fn index(&self) -> &TokenIndex {
+    pub(crate) fn index(&self) -> &KeyTable {
         &self.index
     }
 }
@@ -496,58 +469,21 @@ fn range(offsets: &[u32], id: usize) -> Option<Range<usize>> {
     Some(start as usize..end as usize)
 }
 
-/// An index entry: id + 1 in the low bits, and hash bits above, so that a lookup rarely compares
-/// the bytes of a wrong token.
-#[inline]
-fn entry(hash: u64, id: u32) -> u32 {
-    (id + 1) | tag(hash)
-}
-
-/// The hash bits of an entry; its position depends on other bits.
-#[inline]
-fn tag(hash: u64) -> u32 {
-    #[expect(clippy::cast_possible_truncation, reason = "some bits of many")]
-    let low = hash as u32;
-    low & !ID
-}
-
-const ID: u32 = (1 << 21) - 1;
-
-/// The ids whose index entries match this hash.
-#[inline]
-fn candidates(index: &ProbeTable, hash: u64) -> impl Iterator<Item = u32> {
-    let tagged = index.at(hash).filter(move |slot| slot & !ID == tag(hash));
-    tagged.map(|slot| (slot & ID).wrapping_sub(1))
-}
-
-/// Build the index of these ids. Fails if two of them have the same bytes.
-fn index(arena: &[u8], offsets: &[u32], mut ids: Vec<u32>) -> Result<TokenIndex> {
+/// Build the index of these ids. Fails if two of them have the same bytes, or bytes of the same hash.
+fn index(arena: &[u8], offsets: &[u32], mut ids: Vec<u32>) -> Result<KeyTable> {
     ids.sort_unstable();
     let range = |id: u32| range(offsets, id as usize).unwrap_or_default();
-    let is_short = |id: &&u32| range(**id).len() <= MAX_KEY_BYTES;
-    let count = ids.iter().filter(is_short).count();
-    let (mut short, mut long) =
-        (KeyTableBuilder::new(count)?, ProbeTableBuilder::new(ids.len() - count)?);
+    let mut index = KeyTableBuilder::new(ids.len())?;
     for id in ids {
-        let token = range(id);
-        let twin = if token.len() <= MAX_KEY_BYTES {
-            short.put(Key::new(arena, token.clone()), id)
+        let Some(other) = index.put(Key::of_token(arena, range(id)), id) else { continue };
+        let token = &arena[range(id)];
+        return Err(broken(if token == &arena[range(other)] {
+            format!("ids {other} and {id} both stand for the token b\"{}\"", token.escape_ascii())
         } else {
-            let hash = hash_bytes(&arena[token.clone()]);
-            let of = |entry: u32| (entry & ID).wrapping_sub(1);
-            let same = |other: u32| {
-                other & !ID == tag(hash) && arena[range(of(other))] == arena[token.clone()]
-            };
-            long.put(hash, entry(hash, id), same).map(of)
-        };
-        if let Some(twin) = twin {
-            let token = arena[token].escape_ascii();
-            return Err(broken(format!(
-                "ids {twin} and {id} both stand for the token b\"{token}\""
-            )));
-        }
+            format!("the tokens of the ids {other} and {id} have the same hash")
+        }));
     }
-    Ok(TokenIndex { short: short.finish(), long: long.finish() })
+    Ok(index.finish())
 }
 
 /// Check special tokens in id order: no empty name, no duplicate name or id.

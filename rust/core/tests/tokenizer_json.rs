@@ -1,7 +1,7 @@
 //! A table of small `tokenizer.json` files, which the Python tests read too: the ids that
 //! `tokenizers` gives, or the error.
 
-use bytepair::formats::kind::mistaken;
+use bytepair::formats::mistaken;
 use bytepair::formats::tokenizer_json::{losses, write};
 use bytepair::{Error, Special, Tokenizer};
 use serde_json::Value;

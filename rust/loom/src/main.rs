@@ -42,12 +42,12 @@ mod hash {
 }
 
 mod machine {
-    pub(crate) mod prefetch {
+    pub(crate) mod simd {
         pub(crate) fn prefetch<T>(_items: &[T], _index: usize) {}
     }
 
     /// Buffers without huge pages, of at most some words: loom follows each of them.
-    pub(crate) mod huge_pages {
+    pub(crate) mod array {
         use core::ops::{Deref, DerefMut};
 
         pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;

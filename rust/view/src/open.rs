@@ -2,7 +2,7 @@
 
 use bytepair::formats::native::{self, Tables};
 use bytepair::formats::ranks::RankFile;
-use bytepair::formats::{kind, tokenizer_json};
+use bytepair::formats::{self, tokenizer_json};
 use bytepair::train::grow::merges_for;
 use bytepair::{Counter, Pattern, Tokenizer, TrainOptions, train as learn};
 
@@ -16,7 +16,7 @@ const MAX_TRAINED_IDS: u32 = 100_000;
 /// question names. Fails if it is none of them.
 pub(crate) fn open(question: &Question<'_>) -> ViewResult<Tokenizer> {
     let file = question.body;
-    if let Some(reason) = kind::mistaken(file) {
+    if let Some(reason) = formats::mistaken(file) {
         return Err(wrong(reason.to_string()));
     }
     if native::is_one(file) {

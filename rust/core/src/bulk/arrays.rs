@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::encode::encoder::{Edges, EncodeCall};
 use crate::encode::{EncodeOptions, Id};
 use crate::error::{Error, Result};
-use crate::machine::huge_pages;
+use crate::machine::array;
 use crate::memory;
 use crate::parallel::{self, interrupt, lock};
 use crate::pretokenize::Splitter;
@@ -168,7 +168,7 @@ impl Tokenizer {
         let parts = (0..).zip(texts).flat_map(|(number, text)| cut(number, text, splitter));
         let parts = parts.inspect(move |part| on_part(&part.text));
         if threads == 1 {
-            let buffer = huge_pages::vector(size.ids);
+            let buffer = array::vector(size.ids);
             let call = &mut self.encoder().call();
             let (ids, counts) = encode_parts(call, parts, options, buffer)?;
             let mut joined = JoinedIds { ids, ..JoinedIds::new(0) };
@@ -178,8 +178,7 @@ impl Tokenizer {
         let joiner = Joiner::new(size.ids);
         let encode = |call: &mut EncodeCall<'_>, chunk, parts: Vec<Part<'_>>| {
             let sizes = parts.iter().map(|part| Size::of(&part.text));
-            let buffer =
-                joiner.spare().unwrap_or_else(|| huge_pages::vector(sizes.sum::<Size>().ids));
+            let buffer = joiner.spare().unwrap_or_else(|| array::vector(sizes.sum::<Size>().ids));
             joiner.add(chunk, encode_parts(call, parts, options, buffer));
         };
         // Chunks of `CHUNK_UNITS`; smaller ones if there would be fewer chunks than threads.
@@ -369,7 +368,7 @@ impl<T> PendingChunks<T> {
 
 impl<T: Id> JoinedIds<T> {
     fn new(ids: usize) -> Self {
-        Self { ids: huge_pages::vector(ids), lengths: Vec::new(), failed: None }
+        Self { ids: array::vector(ids), lengths: Vec::new(), failed: None }
     }
 
     /// Append a chunk and return its vector, emptied for reuse.

@@ -5,16 +5,15 @@
 
 use std::sync::Arc;
 
-use crate::Special;
 use crate::encode::Id;
-use crate::encode::certain::{Certain, Tried};
 use crate::encode::encoder::Edges;
 use crate::encode::options::EncodeOptions;
 use crate::error::{Error, Result};
-use crate::memory;
 use crate::rules::PartStart;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
+use crate::tokenizer::session::{Certain, Tried};
+use crate::{Special, memory};
 
 /// Encode once this many bytes are buffered.
 const BUFFER_BYTES: usize = if cfg!(test) { 1 << 3 } else { 1 << 16 };

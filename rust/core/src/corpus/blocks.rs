@@ -5,16 +5,14 @@
 //! cut without changing its pretokens, or else with the file. The boundaries of blocks do not
 //! depend on where reading began, so the index of a block identifies it.
 
-use std::fmt;
-use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::{fmt, io};
 
 use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::corpus::jsonl::lines;
-use crate::corpus::stand_in::stand_in_at;
-use crate::corpus::stream::{Compression, Source, Stream};
+use crate::corpus::stream::{Compression, Source, Stream, stand_in_at};
 use crate::error::{Error, FETCH_AGAIN, FETCH_AGAIN_OR_SKIP, Reason, Result};
 use crate::memory;
 use crate::pretokenize::Splitter;

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::corpus::blocks::{BlockReader, Bounds, CorpusFile, FileBlock, FileKind, FilePlace};
 use crate::corpus::jsonl::{self, Flaw, Surrogates};
-use crate::corpus::stand_in::{pointer, stand_in};
+use crate::corpus::stream::{pointer, stand_in};
 use crate::error::{DIVIDE, Error, Grouped, OTHER_COLUMN, RENDER, REPAIR, Reason, Result, WayOut};
 use crate::memory;
 use crate::text::{count_chars, first_chars, from_utf8};

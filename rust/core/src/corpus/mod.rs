@@ -10,7 +10,6 @@ mod documents;
 mod jsonl;
 #[cfg(feature = "parquet")]
 pub mod parquet;
-mod stand_in;
 mod stream;
 
 pub(crate) use blocks::{BlockReader, FileBlock};
@@ -19,5 +18,5 @@ pub(crate) use documents::FieldTally;
 pub use documents::{
     DocumentOptions, DocumentReader, DocumentSelection, Documents, OnError, SkippedRows,
 };
-pub(crate) use stand_in::{pointer, stand_in};
 pub use stream::Compression;
+pub(crate) use stream::{pointer, stand_in};

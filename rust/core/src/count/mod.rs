@@ -11,13 +11,11 @@
 #[cfg(feature = "parquet")]
 pub(crate) mod column;
 mod counts;
-mod counts_writer;
 mod distinct_rows;
 pub(crate) mod files;
 mod hot;
 pub(crate) mod job;
 mod spill;
-mod stored;
 mod table;
 
 use std::ops::Range;
@@ -25,9 +23,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use counts::Counts;
-use counts_writer::CountsWriter;
 pub(crate) use distinct_rows::DistinctRows;
 use job::Skips;
+use spill::CountsWriter;
 use table::{CountTable, Limit};
 
 use crate::error::Result;

@@ -12,7 +12,7 @@ use crate::count::hot::{HotCounts, Seen};
 use crate::count::spill::Spill;
 use crate::error::{Error, Result};
 use crate::hash::key::{Key, MAX_KEY_BYTES};
-use crate::hash::row_index::RowIndex;
+use crate::hash::tables::RowIndex;
 use crate::machine::simd::prefetch;
 use crate::memory;
 use crate::parallel::{self, interrupt};

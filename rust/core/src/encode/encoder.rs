@@ -3,8 +3,8 @@
 //!
 //! A text is divided at its special tokens, if the caller asks for that, and then into repeated
 //! chunks ([`Repeats`]). The rest is encoded in batches of pretokens: the splitter finds the ends
-//! of a few hundred pretokens, [`sections`] divides long ones, [`Lookup`] finds the ids in the
-//! cache, [`Misses`] resolves the others, and all ids are appended in order. If tokens cross spaces,
+//! of a few hundred pretokens, [`sections`] divides long ones, [`lookup`] finds the ids in the
+//! cache, [`misses`] resolves the others, and all ids are appended in order. If tokens cross spaces,
 //! pretokens are as long as lines, and these steps are those of their words ([`Superwords`]).
 
 use std::borrow::Cow;
@@ -12,25 +12,22 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::encode::cache::SharedCache;
-use crate::encode::lines::{self, LineBuffers, LineScratch, Superwords};
-use crate::encode::lookup::{self, Lookup, WINDOW_PRETOKENS};
-use crate::encode::misses::{self, Misses};
-use crate::encode::options::{EncodeOptions, SearchPasses, TextOrId};
-use crate::encode::passes;
-use crate::encode::prepare::{Preparation, PreparedPart};
+use crate::encode::lines::{self, Superwords};
+use crate::encode::lookup::{self, WINDOW_PRETOKENS};
+use crate::encode::misses;
+use crate::encode::options::{EncodeOptions, TextOrId};
+use crate::encode::prepare::{Preparation, PreparedPart, Uncovered};
 use crate::encode::pretoken::PretokenEncoder;
 use crate::encode::repeats::{self, Chunk, Repeats};
-use crate::encode::scratch_pool::{Pooled, ScratchGuard, ScratchPool};
-use crate::encode::sections::{self, Divider};
+use crate::encode::scratch::{PretokenScratch, Scratch, ScratchGuard, ScratchPool, WindowScratch};
+use crate::encode::sections;
 use crate::encode::sink::{Append, Blocks, Id, IdSink};
-use crate::encode::special::{Special, is_blank};
-use crate::encode::uncovered::Uncovered;
+use crate::encode::special::{self, Special, is_blank};
 use crate::error::Result;
 use crate::hash::key::MAX_KEY_BYTES;
 use crate::memory;
-use crate::merge::merger::MergeScratch;
-use crate::merge::start_symbols::SizedId;
-use crate::pretokenize::{Pattern, PretokenEnds, Splitter};
+use crate::merge::heap::SizedId;
+use crate::pretokenize::{Pattern, Splitter};
 use crate::rules::growth::TextGrowth;
 use crate::rules::normalizer::Normalizer;
 use crate::rules::unicode::Form;
@@ -39,9 +36,6 @@ use crate::text::Text;
 
 /// This many bytes of text fill a cache that is one size below the largest.
 const CACHE_FILLING_BYTES: usize = 64 << 20;
-
-/// Buffers that grew beyond this many bytes or ids are freed after the call.
-const MAX_KEPT_CAPACITY: usize = 1 << 20;
 
 /// A vocabulary with its merge rule and text rules, ready to encode, and the caches: at most 48
 /// MiB of pretokens, as much again while that table is replaced, and [`Repeats`].
@@ -69,62 +63,14 @@ pub(crate) struct Encoder {
     /// Built for the first long pretoken with a space between words; `None` if no token crosses a space.
     superwords: OnceLock<Option<Box<Superwords>>>,
     repeats: Repeats,
-    pool: ScratchPool<Scratch>,
-}
-
-/// The buffers of a call: 3 MiB, and references to the latest tables of the caches.
-#[derive(Debug, Default)]
-pub(crate) struct Scratch {
-    window: WindowScratch,
-    /// A buffer of ids.
-    block: Vec<u32>,
-    /// The UTF-8 of a text in another encoding.
-    text: String,
-}
-
-/// The buffers that every window reuses.
-#[derive(Debug, Default)]
-struct WindowScratch {
-    ends: Box<PretokenEnds>,
-    /// The ends of a window in which long pretokens are divided.
-    sections: Vec<usize>,
-    pretokens: PretokenScratch,
-}
-
-/// The buffers for encoding pretokens.
-#[derive(Debug, Default)]
-struct PretokenScratch {
-    lookup: Lookup,
-    misses: Misses,
-    merge: MergeScratch,
-    /// Of a vocabulary whose tokens cross spaces.
-    lines: Option<Box<LineBuffers>>,
-}
-
-impl PretokenScratch {
-    /// The buffers for encoding lines.
-    fn of_lines(&mut self) -> LineScratch<'_> {
-        let Self { misses, merge, lines, .. } = self;
-        LineScratch { buffers: lines.get_or_insert_default(), misses, merge }
-    }
-}
-
-impl Pooled for Scratch {
-    fn trim(&mut self) {
-        if self.text.capacity() > MAX_KEPT_CAPACITY {
-            self.text = String::new();
-        }
-        if self.block.capacity() > MAX_KEPT_CAPACITY {
-            self.block = Vec::new();
-        }
-    }
+    pool: ScratchPool,
 }
 
 /// A call of an encoder on one thread. Text is encoded only through this type, so scratch is never
 /// used with another encoder.
 pub(crate) struct EncodeCall<'e> {
     encoder: &'e Encoder,
-    scratch: ScratchGuard<'e, Scratch>,
+    scratch: ScratchGuard<'e>,
     use_repeats: bool,
 }
 
@@ -173,7 +119,7 @@ impl Encoder {
     fn with_pretokens(pretokens: PretokenEncoder, rules: TextRules) -> Result<Self> {
         rules.check_bounds()?;
         let vocabulary = &pretokens.vocabulary;
-        let one_pass = passes::one_is_enough(vocabulary.added_tokens(), &rules.normalizer);
+        let one_pass = special::one_is_enough(vocabulary.added_tokens(), &rules.normalizer);
         let form = Form::of_normalizer(&rules.normalizer);
         let uncovered = Uncovered::of(vocabulary, &rules);
         let (splitter, preparation) = if let Some(pattern) = fast_pattern(&rules, one_pass) {
@@ -182,8 +128,8 @@ impl Encoder {
             let preparation = Preparation::new(&rules, uncovered.clone())?;
             (Splitter::whole(), Some(Box::new(preparation)))
         };
-        let passes = SearchPasses { one_is_enough: one_pass, normalizer: &rules.normalizer };
-        let options = |special| EncodeOptions::new(vocabulary, passes, &special, &[], &[]);
+        let normalizer = (!one_pass).then_some(&rules.normalizer);
+        let options = |special| EncodeOptions::new(vocabulary, normalizer, &special, &[], &[]);
         Ok(Self {
             plain: options(Special::Text)?,
             message: options(Special::Message)?,
@@ -225,9 +171,15 @@ impl Encoder {
         Ok(self.aligner.get_or_init(|| preparation))
     }
 
-    /// How added tokens are searched.
-    pub(crate) fn passes(&self) -> SearchPasses<'_> {
-        SearchPasses { one_is_enough: self.one_pass, normalizer: &self.rules.normalizer }
+    /// Prepare options. Fails if `special` names an unknown special token.
+    pub(crate) fn options(
+        &self,
+        special: &Special,
+        prepend: &[u32],
+        append: &[u32],
+    ) -> Result<EncodeOptions> {
+        let normalizer = (!self.one_pass).then_some(&self.rules.normalizer);
+        EncodeOptions::new(&self.pretokens.vocabulary, normalizer, special, prepend, append)
     }
 
     /// The bytes that are left out, if there are any.
@@ -382,7 +334,7 @@ impl Encoder {
             Ok(())
         };
         if sections::may_divide(&text.as_bytes()[start..end]) {
-            Divider(&self.pretokens).divide(text.as_bytes(), start, ends, sections, encode)?;
+            sections::divide(&self.pretokens, text.as_bytes(), start, ends, sections, encode)?;
         } else {
             ends.chunks(WINDOW_PRETOKENS).try_for_each(&mut encode)?;
         }

@@ -20,9 +20,8 @@
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
-use crate::encode::cache::entry::{self, Entry, INLINE};
+use crate::encode::cache::entry::{self, Entry, INLINE, MAX_CACHED_BYTES, READ_BUFFER_IDS};
 use crate::encode::cache::hot::HotTable;
-use crate::encode::cache::overflow::{self, MAX_CACHED_BYTES};
 use crate::encode::cache::{Cache, SharedCache};
 use crate::hash::key::{Key, MAX_KEY_BYTES};
 use crate::hash::key_batch;
@@ -40,7 +39,7 @@ const BATCH_PRETOKENS: usize = 256;
 
 /// The capacity for the ids of a window. Before more than [`INLINE`] ids of one pretoken are added, at
 /// most [`MAX_FILLED_IDS`] ids are in use.
-const WINDOW_IDS: usize = MAX_FILLED_IDS + overflow::READ_BUFFER_IDS + INLINE * WINDOW_PRETOKENS;
+const WINDOW_IDS: usize = MAX_FILLED_IDS + READ_BUFFER_IDS + INLINE * WINDOW_PRETOKENS;
 const MAX_FILLED_IDS: usize = 1 << 10;
 
 /// The count of a pretoken without known ids; greater than every count of an entry.
@@ -102,8 +101,8 @@ pub(crate) struct Miss {
     /// The range of the pretoken in the text.
     pub(crate) range: Range<usize>,
     pub(crate) key: Key,
-    /// Of a long pretoken: its hash in the vocabulary, and the id of the only token that it may be.
-    pub(crate) hash: u64,
+    /// Its key in the vocabulary, and, of a long pretoken, the id of the only token that it may be.
+    pub(crate) token_key: Key,
     pub(crate) candidate: Option<u32>,
     /// The line of the pretoken in the cache.
     line: usize,
@@ -262,7 +261,7 @@ impl Lookup {
             _ => return,
         }
         let range = range_of(start, ends, index);
-        let miss = Miss { range, key, hash: 0, candidate: None, line, index };
+        let miss = Miss { range, key, token_key: key, candidate: None, line, index };
         match duplicate_finder.find_or_note(misses, &miss) {
             Some(first) => duplicates.push((index, first)),
             None => misses.push(miss),
@@ -359,7 +358,7 @@ impl Window {
     fn gather(
         &mut self,
         range: Range<usize>,
-        read: impl Fn(usize, u8, [u64; 2], &mut [u32; overflow::READ_BUFFER_IDS]) -> Option<usize>,
+        read: impl Fn(usize, u8, [u64; 2], &mut [u32; READ_BUFFER_IDS]) -> Option<usize>,
         out: &mut Vec<u32>,
     ) -> usize {
         let Self { words, counts, ids } = self;

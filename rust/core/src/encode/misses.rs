@@ -7,7 +7,7 @@
 use crate::encode::lookup::{Lookup, Miss};
 use crate::encode::pretoken::PretokenEncoder;
 use crate::error::Result;
-use crate::hash::key::hash_bytes;
+use crate::hash::key::Key;
 use crate::merge::merger::{MergeScratch, Merger};
 use crate::merge::short::{self, ShortMerge};
 use crate::vocabulary::Vocabulary;
@@ -53,7 +53,7 @@ impl Misses {
             let token = match (whole_first, miss.is_long()) {
                 (false, _) => None,
                 (true, false) => vocabulary.id_of_key(miss.key),
-                (true, true) => miss.candidate.and_then(|_| vocabulary.id(pretoken)),
+                (true, true) => miss.candidate.filter(|id| vocabulary.bytes(*id) == Some(pretoken)),
             };
             if let Some(id) = token {
                 lookup.resolve(&miss, text, &[id]);
@@ -114,14 +114,12 @@ pub(crate) fn append_one(
 fn prefetch_tokens(vocabulary: &Vocabulary, text: &[u8], misses: &mut [Miss]) {
     for miss in &mut *misses {
         if miss.is_long() {
-            miss.hash = hash_bytes(&text[miss.range.clone()]);
-            vocabulary.prefetch_hash(miss.hash);
-        } else {
-            vocabulary.prefetch_key(miss.key);
+            miss.token_key = Key::of_token(text, miss.range.clone());
         }
+        vocabulary.prefetch_key(miss.token_key);
     }
     for miss in misses.iter_mut().filter(|miss| miss.is_long()) {
-        miss.candidate = vocabulary.candidate(miss.hash);
+        miss.candidate = vocabulary.id_of_key(miss.token_key);
         vocabulary.prefetch_range(miss.candidate.unwrap_or_default());
     }
     for id in misses.iter().filter_map(|miss| miss.candidate) {

@@ -5,38 +5,32 @@
 //!
 //! ```text
 //! options, special   divide the text at added tokens
-//! passes             whether one search finds all added tokens
-//! prepare            the general way from a text to pretokens, for rules without a fast one
+//! prepare            the general way from a text to pretokens, for rules without a fast one;
+//!                    leaves out the bytes that no token covers, if the rules ask for it
 //! repeats            caches the ids of repeated chunks of text
 //! encoder            splits the rest into windows of pretokens
-//! uncovered          leaves out the bytes that no token covers, if the rules ask for it
 //! sections           divides long pretokens at split_points
 //! lookup, cache      looks up the ids in the cache
 //! misses             merges the pretokens that are not in the cache, many interleaved
 //! lines              encodes lines word by word, where tokens cross spaces
 //! pretoken           encodes one pretoken, without a cache; user-defined tokens are not merged
 //! sink               receives the ids
-//! certain            finds the part of a growing text whose ids are final
 //! ```
 
-pub(crate) mod aligned;
 mod cache;
-pub(crate) mod certain;
 pub(crate) mod encoder;
 mod lines;
 mod lookup;
 mod misses;
 pub(crate) mod options;
-pub(crate) mod passes;
 pub(crate) mod prepare;
 pub(crate) mod pretoken;
 mod repeats;
-mod scratch_pool;
+mod scratch;
 mod sections;
 mod sink;
 pub(crate) mod special;
 pub(crate) mod split_points;
-pub(crate) mod uncovered;
 
 pub use options::EncodeOptions;
 pub use sink::Id;

@@ -21,15 +21,6 @@ pub struct EncodeOptions {
     pub(crate) append: Vec<u32>,
 }
 
-/// How added tokens are searched.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SearchPasses<'a> {
-    /// Whether one search in the original text finds all.
-    pub(crate) one_is_enough: bool,
-    /// What normalizes the text of the second search, and the names of its tokens.
-    pub(crate) normalizer: &'a Normalizer,
-}
-
 /// A part of a text: ordinary text and what precedes it, or an added token.
 pub(crate) enum TextOrId<'a> {
     Text(&'a str, PartStart),
@@ -39,31 +30,30 @@ pub(crate) enum TextOrId<'a> {
 }
 
 impl EncodeOptions {
-    /// Prepare options for any number of texts.
+    /// Prepare options for any number of texts. `normalizer` is what normalizes the text of a second
+    /// search, and the names of its tokens; without it, one search in the original text finds all.
     ///
     /// Fails if `special` names an unknown special token.
     pub(crate) fn new(
         vocabulary: &Vocabulary,
-        passes: SearchPasses<'_>,
+        normalizer: Option<&Normalizer>,
         special: &Special,
         prepend: &[u32],
         append: &[u32],
     ) -> Result<Self> {
-        let SearchPasses { one_is_enough, normalizer } = passes;
-        let compiled = || CompiledNormalizer::new(normalizer);
-        let names = (!one_is_enough).then(compiled).transpose()?;
+        let names = normalizer.map(CompiledNormalizer::new).transpose()?;
         let contents = vocabulary.added_tokens().iter().map(|token| token.content.len());
         let mut growth = TextGrowth::of(contents.sum());
         let finder = AddedFinder::new(
             vocabulary,
             special,
-            |token| one_is_enough || !token.normalized,
+            |token| normalizer.is_none() || !token.normalized,
             |token| Ok(token.content.clone()),
         )?;
         let then = AddedFinder::new(
             vocabulary,
             special,
-            |token| !one_is_enough && token.normalized,
+            |token| normalizer.is_some() && token.normalized,
             |token| match &names {
                 Some(normalizer) => normalizer.normalized(&token.content, &mut growth),
                 None => Ok(token.content.clone()),

@@ -13,9 +13,9 @@ use crate::error::{Error, Result};
 use crate::machine::array::Array;
 use crate::memory;
 use crate::merge::build;
+use crate::merge::heap::{SizedId, SymbolMerger};
 use crate::merge::merger::{MergeScratch, Merger};
 use crate::merge::pair_table::PairTable;
-use crate::merge::start_symbols::{SizedId, SymbolMerger};
 use crate::text::from_utf8;
 use crate::vocabulary::{MergeRule, Vocabulary};
 

@@ -34,67 +34,66 @@ pub(crate) fn may_divide(text: &[u8]) -> bool {
     !text.is_ascii() && (blocks.iter().any(|block| highest(block) >= 0xE0) || highest(rest) >= 0xE0)
 }
 
-/// Divides long pretokens for an encoder.
-pub(crate) struct Divider<'a>(pub(crate) &'a PretokenEncoder);
+/// Pass the ends of the pretokens, or of their sections if they are long, to `take`, at most
+/// [`WINDOW_PRETOKENS`] at a time. The first pretoken starts at `start`; `sections` is a
+/// buffer.
+///
+/// Fails as `take` does, or if a table must be built for the first long pretoken and there is
+/// not enough memory.
+pub(crate) fn divide(
+    encoder: &PretokenEncoder,
+    text: &[u8],
+    mut start: usize,
+    ends: &[usize],
+    sections: &mut Vec<usize>,
+    mut take: impl FnMut(&[usize]) -> Result<()>,
+) -> Result<()> {
+    sections.clear();
+    let mut add = |end| {
+        sections.push(end);
+        if sections.len() == WINDOW_PRETOKENS {
+            take(sections)?;
+            sections.clear();
+        }
+        Ok(())
+    };
+    for &end in ends {
+        let pretoken = &text[start..end];
+        if is_long(pretoken) {
+            divide_one(encoder, pretoken, |at| add(start + at))?;
+        } else {
+            add(end)?;
+        }
+        start = end;
+    }
+    take(sections)
+}
 
-impl Divider<'_> {
-    /// Pass the ends of the pretokens, or of their sections if they are long, to `take`, at most
-    /// [`WINDOW_PRETOKENS`] at a time. The first pretoken starts at `start`; `sections` is a
-    /// buffer.
-    ///
-    /// Fails as `take` does, or if a table must be built for the first long pretoken and there is
-    /// not enough memory.
-    pub(crate) fn divide(
-        &self,
-        text: &[u8],
-        mut start: usize,
-        ends: &[usize],
-        sections: &mut Vec<usize>,
-        mut take: impl FnMut(&[usize]) -> Result<()>,
-    ) -> Result<()> {
-        sections.clear();
-        let mut add = |end| {
-            sections.push(end);
-            if sections.len() == WINDOW_PRETOKENS {
-                take(sections)?;
-                sections.clear();
-            }
-            Ok(())
-        };
-        for &end in ends {
-            let pretoken = &text[start..end];
-            if is_long(pretoken) {
-                self.divide_one(pretoken, |at| add(start + at))?;
-            } else {
-                add(end)?;
-            }
+/// Pass the ends of the sections of a pretoken to `add`. A section that is a token which
+/// merging does not produce is joined to the section before it, or else to the section after
+/// it. No token crosses the point between two sections, so the joined section is not a token,
+/// and is merged.
+fn divide_one(
+    encoder: &PretokenEncoder,
+    pretoken: &[u8],
+    mut add: impl FnMut(usize) -> Result<()>,
+) -> Result<()> {
+    let (points, unmade) = (encoder.split_points()?, encoder.unmade()?);
+    if unmade.is_empty() {
+        return points.ends(pretoken).try_for_each(add);
+    }
+    let is_unmade =
+        |section: Range<usize>| unmade.contains(&encoder.vocabulary, &pretoken[section]);
+    // The last section, which may still grow.
+    let (mut start, mut end) = (0, 0);
+    for next in points.ends(pretoken) {
+        if start < end && !is_unmade(start..end) && !is_unmade(end..next) {
+            add(end)?;
             start = end;
         }
-        take(sections)
+        end = next;
     }
-
-    /// Pass the ends of the sections of a pretoken to `add`. A section that is a token which
-    /// merging does not produce is joined to the section before it, or else to the section after
-    /// it. No token crosses the point between two sections, so the joined section is not a token,
-    /// and is merged.
-    fn divide_one(&self, pretoken: &[u8], mut add: impl FnMut(usize) -> Result<()>) -> Result<()> {
-        let (points, unmade) = (self.0.split_points()?, self.0.unmade()?);
-        if unmade.is_empty() {
-            return points.ends(pretoken).try_for_each(add);
-        }
-        let is_unmade =
-            |section: Range<usize>| unmade.contains(&self.0.vocabulary, &pretoken[section]);
-        // The last section, which may still grow.
-        let (mut start, mut end) = (0, 0);
-        for next in points.ends(pretoken) {
-            if start < end && !is_unmade(start..end) && !is_unmade(end..next) {
-                add(end)?;
-                start = end;
-            }
-            end = next;
-        }
-        add(end)
-    }
+    add(end)
 }
 
 /// Whether a pretoken is divided.

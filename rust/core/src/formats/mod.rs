@@ -1,11 +1,87 @@
 //! Reads and writes tokenizers, and the counts that they are trained on, as files.
+//!
+//! Tells by its first bytes which format a file has, and what is usually mistaken for one.
 
 #[cfg(feature = "parquet")]
 pub mod counts_file;
-pub mod kind;
 pub mod native;
 pub mod ranks;
-pub mod rule_of_ranks;
 #[cfg(feature = "json")]
 pub mod tokenizer_json;
 mod whole_file;
+
+use crate::corpus::stand_in;
+use crate::error::{Error, Reason, Result, WayOut};
+use crate::formats::native::MAGIC;
+use crate::formats::ranks::RankFile;
+
+/// A format of tokenizers that this crate reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenizerFormat {
+    /// The native file.
+    Native,
+    /// A `tokenizer.json`.
+    TokenizerJson,
+    /// A rank file, which has no pattern.
+    Ranks,
+}
+
+/// The number of bytes that decide.
+pub const HEAD_BYTES: usize = 1 << 10;
+
+/// The way out of a file of another format.
+const CONVERT: &[WayOut] = &[WayOut::plain("convert it with `bytepair convert`")];
+
+const FETCH: &[WayOut] = &[WayOut::plain("copy or download it again")];
+const SAVE_AS_UTF8: &[WayOut] = &[WayOut::plain("save it as UTF-8 without one")];
+
+/// The format of a file, from its first [`HEAD_BYTES`] bytes.
+///
+/// Fails with [`Error::Format`] if it is none of the three.
+///
+/// ```
+/// use bytepair::formats::{TokenizerFormat, kind};
+/// assert_eq!(kind(b" {\"version\": ")?, TokenizerFormat::TokenizerJson);
+/// assert_eq!(kind(b"YQ== 0\nYg== 1\n")?, TokenizerFormat::Ranks);
+/// assert!(kind(b"").is_err());
+/// # Ok::<(), bytepair::Error>(())
+/// ```
+pub fn kind(head: &[u8]) -> Result<TokenizerFormat> {
+    if head.starts_with(MAGIC) {
+        return Ok(TokenizerFormat::Native);
+    }
+    let reason = match mistaken(head) {
+        Some(reason) => reason,
+        None if head.trim_ascii_start().starts_with(b"{") => {
+            return Ok(TokenizerFormat::TokenizerJson);
+        }
+        None if RankFile::is_one(head) => return Ok(TokenizerFormat::Ranks),
+        None => Reason::new(
+            "the file is neither a native tokenizer file nor a tokenizer.json nor a rank file",
+            CONVERT,
+        ),
+    };
+    Err(Error::Format { place: "byte 0".to_owned(), reason })
+}
+
+/// Why the beginning of a file cannot be that of a tokenizer in any format, and what to do; `None`
+/// if it may be one.
+///
+/// ```
+/// use bytepair::formats::mistaken;
+/// assert!(mistaken(b"").unwrap().text().contains("empty"));
+/// assert!(mistaken(b"<!DOCTYPE html>\n<html>").unwrap().text().contains("HTML"));
+/// assert_eq!(mistaken(b"{\"version\": \"1.0\""), None);
+/// ```
+pub fn mistaken(head: &[u8]) -> Option<Reason> {
+    let (text, ways_out) = if head.is_empty() {
+        ("the file is empty", FETCH)
+    } else if head.starts_with(b"\xEF\xBB\xBF") {
+        ("the file begins with a byte-order mark, which is not allowed in it", SAVE_AS_UTF8)
+    } else if head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF") {
+        ("the file begins with the byte-order mark of UTF-16", SAVE_AS_UTF8)
+    } else {
+        return stand_in(head);
+    };
+    Some(Reason::new(text, ways_out))
+}

@@ -1,10 +1,8 @@
 //! A short pretoken as a number, by which tables of pretokens are indexed.
 //!
 //! Most pretokens are shorter than 16 bytes. Such a pretoken and its length fit two words, so
-//! comparing and hashing it takes a few instructions, whatever its length. Digests of files are here
-//! too.
+//! comparing and hashing it takes a few instructions, whatever its length.
 
-use std::fmt::Write;
 use std::ops::Range;
 
 /// Longer pretokens (in bytes) have no key.
@@ -53,10 +51,22 @@ impl Key {
         }
     }
 
+    /// The key of a token. That of a token longer than [`MAX_KEY_BYTES`] is a hash of all its bytes,
+    /// which other bytes may share, but no shorter ones.
+    #[inline]
+    pub(crate) fn of_token(text: &[u8], range: Range<usize>) -> Self {
+        if range.end - range.start <= MAX_KEY_BYTES {
+            Self::new(text, range)
+        } else {
+            Self { low: hash_bytes(&text[range]), high: u64::MAX }
+        }
+    }
+
     /// The key of a longer pretoken, which others may share.
     #[cold]
     fn of_long(text: &[u8]) -> Self {
-        Self { low: hash_bytes(&text[..text.len().min(HASHED_BYTES)]), high: u64::MAX >> 4 }
+        // The length is 0, which no pretoken with an exact key has.
+        Self { low: hash_bytes(&text[..text.len().min(HASHED_BYTES)]), high: u64::MAX >> 8 }
     }
 
     /// The key with these words.
@@ -139,28 +149,6 @@ fn padded(text: &[u8]) -> [u8; 16] {
     let mut chunk = [0; 16];
     chunk[..text.len()].copy_from_slice(text);
     chunk
-}
-
-/// The CRC-32 of a sequence of bytes, continuing from `start`, the CRC-32 of the preceding bytes.
-///
-/// ```
-/// use bytepair::crc32;
-/// assert_eq!(crc32(b"123456789", 0), 0xCBF4_3926);
-/// assert_eq!(crc32(b"6789", crc32(b"12345", 0)), 0xCBF4_3926);
-/// ```
-#[must_use]
-pub fn crc32(bytes: &[u8], start: u32) -> u32 {
-    let mut hasher = crc32fast::Hasher::new_with_initial(start);
-    hasher.update(bytes);
-    hasher.finalize()
-}
-
-/// Each byte as two hexadecimal digits.
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _infallible = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! The machine: vector instructions, prefetching, huge pages, mapped arrays, the clock.
 
 pub(crate) mod array;
-pub(crate) mod huge_pages;
-pub(crate) mod lanes;
 pub mod simd;
 
 // The standard library has no clock for WebAssembly in a browser.

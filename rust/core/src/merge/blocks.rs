@@ -7,7 +7,7 @@
 //! positions, which are nearly always in one block or two, so it costs a minimum of each changed
 //! block and one of the top, however long the pretoken is.
 
-use crate::machine::lanes::{self, LaneWork, Lanes};
+use crate::machine::simd::{self, LaneWork, Lanes};
 use crate::merge::pair_table::{NO_MERGE, Pairs};
 use crate::merge::symbols::Symbols;
 
@@ -52,7 +52,7 @@ pub(crate) fn merge(
     out: &mut Vec<u32>,
 ) {
     scratch.fill(pairs, symbols, pretoken);
-    lanes::run(BlockMergeWork { pairs, scratch });
+    simd::run(BlockMergeWork { pairs, scratch });
     let mut at = Some(0);
     while let Some(position) = at.filter(|&position| position < pretoken.len()) {
         out.push(scratch.ids[position]);

@@ -15,10 +15,9 @@
 
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::merge::buckets::MAX_RANKS;
 use crate::merge::heap;
 use crate::merge::merger::{self, MergeScratch};
-use crate::merge::pair_table::{PairTable, PairTableBuilder};
+use crate::merge::pair_table::{MAX_RANKS, PairTable, PairTableBuilder};
 use crate::merge::symbols::Symbols;
 use crate::vocabulary::{PairLookup, Vocabulary};
 

@@ -1,7 +1,7 @@
 //! Merges the bytes of a pretoken by the rule of one vocabulary, and the algorithm for its length.
 
 use crate::error::{Error, Result};
-use crate::machine::lanes::{self, LaneWork, Lanes};
+use crate::machine::simd::{self, LaneWork, Lanes};
 use crate::merge::blocks::{self, BlockMerge};
 use crate::merge::heap::{self, HeapMerge};
 use crate::merge::pair_table::{PairTable, Pairs};
@@ -110,7 +110,7 @@ pub(crate) fn merge_short(
     pretoken: &[u8],
     out: &mut Vec<u32>,
 ) {
-    lanes::run(Short { pairs, symbols, pretoken, out });
+    simd::run(Short { pairs, symbols, pretoken, out });
 }
 
 struct Short<'a, P> {

@@ -12,20 +12,16 @@
 //!
 //! [`merger`] chooses among them. [`pair_table`] holds the pairs that merge, and
 //! [`build`] builds it. [`symbols`] are the parts that merging starts with: bytes or characters.
-//! [`start_symbols`] merges symbols that have names, prefixes and suffixes, and [`dropout`] drops
-//! merges at random, for training texts, both with the heap. Nothing here depends on text, caches or
-//! threads.
+//! The heap also merges symbols that have names, prefixes and suffixes. Nothing here depends on text,
+//! caches or threads.
 
 mod blocks;
-pub(crate) mod buckets;
 pub(crate) mod build;
-pub(crate) mod dropout;
 pub(crate) mod heap;
 pub(crate) mod merger;
 pub(crate) mod pair_table;
 pub(crate) mod runs;
 pub(crate) mod short;
-pub(crate) mod start_symbols;
 pub(crate) mod symbols;
 #[cfg(test)]
 mod tests;

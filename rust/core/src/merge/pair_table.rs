@@ -7,12 +7,11 @@
 use std::ops::Deref;
 
 use crate::error::Result;
-use crate::machine::array::Array;
-use crate::machine::huge_pages::AlignedBuffer;
-use crate::machine::lanes::{Lanes, Portable};
+use crate::hash::tables::MAX_PROBE;
+use crate::machine::array::{AlignedBuffer, Array};
+use crate::machine::simd::{Lanes, Portable, prefetch};
 use crate::memory;
-use crate::merge::buckets::Buckets;
-use crate::vocabulary::{MergeRule, NO_ID, Vocabulary};
+use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, NO_ID, Vocabulary};
 
 /// The rank of a pair that does not merge, above all others.
 pub(crate) const NO_MERGE: u32 = u32::MAX;
@@ -188,4 +187,194 @@ impl<W: Deref<Target = [u64]>, B: Deref<Target = [u32]>> Pairs for PairTable<W, 
 
 fn number(of: usize) -> u32 {
     u32::try_from(of).expect("there are at most 2^22 ids and ranks")
+}
+
+// ---------------------------------------------------------------------------- buckets
+//
+// A branch-free hash table from the pairs that merge to their ranks.
+//
+// A pair and its rank fit in one word of 64 bits: 21 bits for each id and 22 for the rank. Eight
+// words form a bucket, which is one cache line, and are compared all at once: whether a pair
+// merges is close to random, so a branch on it would be mispredicted half the time. If the bucket
+// of a pair is full, the pair goes to a later bucket. The table records the longest such probe
+// sequence, so a lookup ends even if a file contains an invalid table.
+
+/// The number of words of a bucket.
+const BUCKET_WORDS: usize = 8;
+
+const ID_BITS: u32 = 21;
+const PAIR_BITS: u32 = 2 * ID_BITS;
+const PAIR: u64 = (1 << PAIR_BITS) - 1;
+
+/// All ranks are below this.
+pub(crate) const MAX_RANKS: usize = (1 << 22) - 1;
+
+/// In place of the id of a missing neighbour. It is above all ids, so a pair with it equals no
+/// word, whatever the table contains.
+pub(crate) const NO_PART: u32 = 1 << ID_BITS;
+
+const _: () = assert!(MAX_VOCAB_SIZE < NO_PART as usize);
+
+/// A table whose number of buckets is a power of two, in memory or in a file. A word holds a pair
+/// in its low bits, and the rank plus 1 above it; an empty word is zero.
+#[derive(Debug, Clone)]
+pub(crate) struct Buckets<W = Array<u64>> {
+    words: W,
+    max_probe: usize,
+}
+
+impl Buckets<AlignedBuffer> {
+    /// An empty table for `pairs` pairs, which fill at most half of it.
+    pub(crate) fn with_capacity(pairs: usize) -> Result<Self> {
+        let words = (2 * pairs + 2).next_power_of_two().max(BUCKET_WORDS);
+        Ok(Self { words: AlignedBuffer::zeros(words)?, max_probe: 1 })
+    }
+
+    /// Insert a pair, unless it exists.
+    pub(crate) fn insert(&mut self, left: u32, right: u32, rank: u32) {
+        let pair = pair(left, right);
+        let (mut at, mut max_probe) = (start(pair, self.words.len()), 1);
+        loop {
+            // The words of a bucket are filled from the first to the last, so a bucket whose last word
+            // is filled is full, and only then a pair may be in a later one.
+            let bucket = &mut self.words[at..at + BUCKET_WORDS];
+            match bucket.iter_mut().find(|word| **word == 0 || **word & PAIR == pair) {
+                Some(word) if *word == 0 => {
+                    *word = u64::from(rank + 1) << PAIR_BITS | pair;
+                    self.max_probe = self.max_probe.max(max_probe);
+                    return;
+                }
+                Some(_) => return,
+                None => {
+                    (at, max_probe) = ((at + BUCKET_WORDS) & (self.words.len() - 1), max_probe + 1);
+                }
+            }
+        }
+    }
+
+    /// The finished table.
+    pub(crate) fn finish(self) -> Buckets {
+        Buckets { words: Array::of_words(self.words), max_probe: self.max_probe }
+    }
+}
+
+impl Buckets {
+    /// The table in an array, which may come from a file; `None` if its number of buckets is not a
+    /// power of two, or if `max_probe` is too large.
+    pub(crate) fn from_array(words: Array<u64>, max_probe: usize) -> Option<Self> {
+        let is_valid =
+            words.len() >= BUCKET_WORDS && words.len().is_power_of_two() && max_probe <= MAX_PROBE;
+        is_valid.then_some(Self { words, max_probe })
+    }
+
+    /// The array, and the longest probe sequence in buckets.
+    pub(crate) fn array(&self) -> (&Array<u64>, usize) {
+        (&self.words, self.max_probe)
+    }
+
+    /// The ranks of all pairs.
+    pub(crate) fn ranks(&self) -> impl Iterator<Item = u32> {
+        let words = self.words.iter().filter(|&&word| word != 0);
+        words.map(|word| ((word >> PAIR_BITS) as u32).wrapping_sub(1))
+    }
+
+    /// All pairs of ids, in rank order.
+    pub(crate) fn in_order(&self) -> Vec<(u32, u32)> {
+        let mut words: Vec<u64> = self.words.iter().copied().filter(|&word| word != 0).collect();
+        words.sort_unstable_by_key(|word| word >> PAIR_BITS);
+        #[expect(clippy::cast_possible_truncation, reason = "the bits of an id")]
+        let id = |bits: u64| bits as u32 & (NO_PART - 1);
+        words.into_iter().map(|word| (id(word), id(word >> ID_BITS))).collect()
+    }
+}
+
+impl<W: Deref<Target = [u64]>> Buckets<W> {
+    /// The rank of a pair, or `u32::MAX` if it is not in the table.
+    #[expect(clippy::inline_always, reason = "compiled for the instructions of the caller")]
+    #[inline(always)]
+    pub(crate) fn rank(&self, left: u32, right: u32, lanes: impl Lanes) -> u32 {
+        let pair = pair(left, right);
+        let mut at = start(pair, self.words.len());
+        let bucket = self.words[at..].first_chunk::<BUCKET_WORDS>().expect("buckets are whole");
+        let mut entry = lanes.find(bucket, PAIR, pair);
+        // Whether a pair is in the table is close to random, but a full bucket is rare, so this
+        // branch is predicted well.
+        if bucket[BUCKET_WORDS - 1] != 0 && entry == 0 {
+            for _ in 1..self.max_probe {
+                at = (at + BUCKET_WORDS) & (self.words.len() - 1);
+                let bucket = self.words[at..].first_chunk().expect("buckets are whole");
+                entry |= lanes.find(bucket, PAIR, pair);
+            }
+        }
+        // Without an entry this is 0, and 0 - 1 wraps to `u32::MAX`, the rank of no merge.
+        let rank_plus_one = (entry >> PAIR_BITS) as u32;
+        rank_plus_one.wrapping_sub(1)
+    }
+
+    /// Prefetch the bucket that [`rank`](Self::rank) reads first.
+    #[inline]
+    pub(crate) fn prefetch(&self, left: u32, right: u32) {
+        prefetch(&self.words, start(pair(left, right), self.words.len()));
+    }
+}
+
+#[inline]
+fn pair(left: u32, right: u32) -> u64 {
+    u64::from(left) | u64::from(right) << ID_BITS
+}
+
+/// The index of the first word of a pair's bucket; `words` is a power of two.
+#[inline]
+fn start(pair: u64, words: usize) -> usize {
+    // Fibonacci hashing: the high bits of the product depend on all bits of the pair.
+    let hash = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - words.trailing_zeros());
+    usize::try_from(hash).expect("an index of a table in memory") & !(BUCKET_WORDS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::simd::Portable;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    proptest! {
+        /// A lookup finds each inserted pair with its first rank, and no other pair, even in a full
+        /// table.
+        #[test]
+        fn lookups_find_exactly_the_inserted_pairs(
+            pairs in prop::collection::vec((0u32..40, 0u32..40), 1..120),
+            capacity in 1usize..200,
+        ) {
+            let mut buckets = Buckets::with_capacity(capacity.max(pairs.len() / 2)).unwrap();
+            let mut expected = HashMap::new();
+            for (&(left, right), rank) in pairs.iter().zip(0..) {
+                expected.entry((left, right)).or_insert(rank);
+                buckets.insert(left, right, rank);
+            }
+            let buckets = buckets.finish();
+            let (array, max_probe) = buckets.array();
+            let again = Buckets::from_array(array.clone(), max_probe).unwrap();
+            for (left, right) in (0..40).flat_map(|left| (0..40).map(move |right| (left, right))) {
+                let rank = expected.get(&(left, right)).copied().unwrap_or(u32::MAX);
+                prop_assert_eq!(buckets.rank(left, right, Portable), rank);
+                prop_assert_eq!(again.rank(left, right, Portable), rank);
+            }
+            let mut order: Vec<_> = expected.iter().map(|(&pair, &rank)| (rank, pair)).collect();
+            order.sort_unstable();
+            prop_assert!(buckets.in_order().into_iter().eq(order.iter().map(|&(_, pair)| pair)));
+        }
+    }
+
+    #[test]
+    fn a_lookup_in_an_invalid_table_ends() {
+        let words = Array::new(vec![u64::MAX; 1 << 10]);
+        assert!(Buckets::from_array(words.clone(), MAX_PROBE + 1).is_none());
+        let buckets = Buckets::from_array(words, MAX_PROBE).unwrap();
+        for (left, right) in [(1, 2), (1, NO_PART), (NO_PART, NO_PART)] {
+            assert_eq!(buckets.rank(left, right, Portable), u32::MAX);
+        }
+        assert!(Buckets::from_array(Array::new(vec![0; 24]), 1).is_none());
+        assert!(Buckets::from_array(Array::new(vec![0; 4]), 1).is_none());
+    }
 }

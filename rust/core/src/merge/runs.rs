@@ -4,7 +4,7 @@
 //! run takes about as many steps as its length has bits. Without this, 1 MB of `a`, spaces or
 //! dashes takes 12 to 24 times as long.
 
-use crate::machine::lanes::Portable;
+use crate::machine::simd::Portable;
 use crate::merge::pair_table::{NO_MERGE, Pairs};
 use crate::merge::symbols::Symbols;
 

@@ -10,9 +10,8 @@
     reason = "the code must be compiled for the instructions of the caller"
 )]
 
-use crate::machine::lanes::{self, LaneWork, Lanes};
-use crate::merge::buckets::NO_PART;
-use crate::merge::pair_table::{NO_MERGE, Pairs};
+use crate::machine::simd::{self, LaneWork, Lanes};
+use crate::merge::pair_table::{NO_MERGE, NO_PART, Pairs};
 use crate::merge::symbols::Symbols;
 
 /// A merge is a number with its position in the low bits and its rank in the high bits.
@@ -169,7 +168,7 @@ pub(crate) const MAX_PRETOKENS: usize = 32;
 /// the ranks whose cache lines were prefetched in the previous round, applies a merge, and
 /// prefetches the cache lines of the two new pairs.
 pub(crate) fn merge_interleaved(pairs: &impl Pairs, all: &mut [ShortMerge]) {
-    lanes::run(Interleaved { pairs, all });
+    simd::run(Interleaved { pairs, all });
 }
 
 struct Interleaved<'a, P> {

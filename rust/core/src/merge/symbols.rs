@@ -8,7 +8,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::error::Result;
-use crate::machine::lanes::Portable;
+use crate::machine::simd::Portable;
 use crate::memory;
 use crate::merge::pair_table::Pairs;
 use crate::vocabulary::{ByteIds, MergeRule, NO_ID, Vocabulary};

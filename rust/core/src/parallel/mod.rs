@@ -9,21 +9,19 @@
 
 pub(crate) mod interrupt;
 mod ordered;
-mod shared;
 mod team;
 
 pub use interrupt::with_poll;
 pub use ordered::ordered;
-pub(crate) use shared::Padded;
-pub use shared::{MAX_THREADS, lock, shares, worth};
-pub use team::team;
+pub(crate) use team::Padded;
+pub use team::{MAX_THREADS, lock, shares, team, worth};
 
 use std::sync::Mutex;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 
 use interrupt::Stop;
-use shared::{POLL_INTERVAL, join, start};
+use team::{POLL_INTERVAL, join, start};
 
 /// The number of threads that this process can run at once; 1 if the system does not report it.
 pub fn available() -> usize {

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
 use crate::parallel::interrupt::{self, Stop};
-use crate::parallel::shared::{MAX_THREADS, POLL_INTERVAL, lock, start};
+use crate::parallel::team::{MAX_THREADS, POLL_INTERVAL, lock, start};
 
 /// Apply `action` to every item on up to `threads` threads, and call `sink` on this thread with the
 /// results, in the order of the items.

@@ -23,7 +23,7 @@ mod table;
 mod tests;
 mod unicode;
 
-pub use crate::search::lengths::match_lengths;
+pub use crate::search::match_lengths;
 pub use ends::PretokenEnds;
 pub use pattern::{Pattern, UNICODE_VERSION};
 pub use splitter::Splitter;

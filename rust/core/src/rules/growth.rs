@@ -9,7 +9,7 @@ use super::{Decoder, DecoderStep, PreTokenizerStep, TextRules};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::search::Budget;
-use crate::search::lengths::{MAX_WRITTEN_BYTES, written_bytes};
+use crate::search::{MAX_WRITTEN_BYTES, written_bytes};
 
 /// Bytes that a step may make of each byte of a text.
 const BYTES_PER_BYTE: usize = 64;

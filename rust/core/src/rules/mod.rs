@@ -14,7 +14,6 @@
 //! The values say what is done, not how: the fast ways for common rules, and the general one for
 //! all others, are chosen when a tokenizer is built.
 
-pub(crate) mod aligned;
 pub mod byte_level;
 pub(crate) mod growth;
 pub(crate) mod normalize;

@@ -32,8 +32,7 @@ impl Tokenizer {
         prepend: &[u32],
         append: &[u32],
     ) -> Result<EncodeOptions> {
-        let passes = self.encoder().passes();
-        EncodeOptions::new(self.vocabulary(), passes, special, prepend, append)
+        self.encoder().options(special, prepend, append)
     }
 
     /// The ids before and after one text: those of a caller and, next to the text if `adds_special`,

@@ -1,7 +1,7 @@
 //! Whether decoding gives every text back, derived from the rules and the vocabulary.
 
 use super::Tokenizer;
-use crate::decode::steps::byte_of;
+use crate::decode::byte_of;
 use crate::rules::byte_level::{to_bytes, to_characters};
 use crate::rules::normalizer::ReplacePattern;
 use crate::rules::{

@@ -8,31 +8,29 @@ pub mod decode_stream;
 mod encode;
 mod lossless;
 pub(crate) mod merges;
-pub(crate) mod name_stream;
 pub mod offsets;
 pub mod parts;
 pub mod session;
 pub mod stops;
 #[cfg(test)]
 mod tests;
-pub mod token;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
-use crate::decode::{self, Number, TextStream, steps};
+use crate::decode::{self, Number, TextStream};
 use crate::encode::encoder::Encoder;
 use crate::encode::pretoken::{MergeTables, PretokenEncoder};
 use crate::encode::special::special_id;
 use crate::error::{Error, Result};
-use crate::hash::key::hexadecimal;
+use crate::hash::hexadecimal;
 use crate::machine::array::Array;
 use crate::memory;
 use crate::merge::build;
+use crate::merge::heap::SymbolMerger;
 use crate::merge::pair_table::PairTable;
-use crate::merge::start_symbols::SymbolMerger;
 use crate::pretokenize::{Pattern, Splitter, UNICODE_VERSION};
 use crate::rules::byte_level::to_characters;
 use crate::rules::{AddedToken, Decoder, NormalizerStep, SpacePrefix, TextRules};
@@ -466,7 +464,7 @@ impl Tokenizer {
         if let Decoder::Steps(steps) = &self.rules().decoder {
             let ids = ids.iter().filter_map(|number| number.id());
             let names = ids.map(|id| self.token_name(id));
-            return Ok(steps::decode(names, length, steps)?.into_bytes());
+            return Ok(decode::by_steps(names, length, steps)?.into_bytes());
         }
         let mut bytes = memory::zeros(length)?;
         decode::write(self.vocabulary(), ids, &mut bytes)?;

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::hash::key::hash_number;
-use crate::hash::row_index::RowIndex;
+use crate::hash::tables::RowIndex;
 use crate::machine::simd::prefetch;
 use crate::memory;
 

@@ -6,12 +6,11 @@
 //!
 //! A column must be flat and hold UTF-8, which a column of bytes may do too, or only nulls. For all others, [`TextColumn::open`] fails.
 
-use std::fmt;
-use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fmt, io};
 
 use parquet::basic::{Compression, ConvertedType, Encoding, LogicalType, Type};
 use parquet::column::page::{PageMetadata, PageReader};
@@ -22,9 +21,8 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaD
 use parquet::schema::types::ColumnDescriptor;
 
 use crate::corpus::documents::TextFlaw;
-use crate::corpus::parquet::pages::{self, Pages};
-use crate::corpus::parquet::source::{ReadAt, TablePlace};
-use crate::corpus::stand_in::stand_in_at;
+use crate::corpus::parquet::source::{self, Pages, ReadAt, TablePlace};
+use crate::corpus::stream::stand_in_at;
 use crate::error::{Error, OTHER_COLUMN, RENDER, Reason, Result, WayOut};
 
 /// A row group is divided into ranges of about this many decompressed bytes.
@@ -231,7 +229,7 @@ impl TextColumn {
         let (mut spans, mut start): (Vec<Span>, _) = (Vec::new(), 0);
         // A damaged header ends this loop; reading the rows after it reports the error.
         while let Ok(Some((page, bytes))) = pages.peek() {
-            let too_large = (bytes > most).then(|| pages::too_large(bytes, most));
+            let too_large = (bytes > most).then(|| source::too_large(bytes, most));
             // All other pages of the row group may need the dictionary.
             if page.is_dict && too_large.is_some() {
                 return all(too_large);

@@ -1,13 +1,11 @@
 //! Reads columns of texts from parquet files: all rows in order, or ranges of them on many threads.
 
 mod column;
-mod pages;
 mod source;
 mod table_reader;
 
 pub use column::{RowRange, RowReader, TextColumn};
 pub(crate) use column::{catch_panic, check_chunk, general, rows_at_once, unreadable};
-pub(crate) use pages::Pages;
-pub(crate) use source::TablePlace;
+pub(crate) use source::{Pages, TablePlace};
 pub use source::{ReadAt, Windowed};
 pub use table_reader::TableReader;

@@ -7,7 +7,7 @@ use std::hint::select_unpredictable;
 
 use crate::encode::cache::entry::{self, Entry};
 use crate::hash::key::Key;
-use crate::machine::huge_pages::AlignedBuffer;
+use crate::machine::array::AlignedBuffer;
 use crate::machine::simd::prefetch;
 
 /// The table has at most 2 to the power of this many entries: 2 MiB.

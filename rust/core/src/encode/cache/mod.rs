@@ -11,7 +11,6 @@
 
 pub(crate) mod entry;
 pub(crate) mod hot;
-pub(crate) mod overflow;
 pub(crate) mod table;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -269,13 +268,13 @@ impl Cache {
         let entry = if is_here { Some(entry) } else { self.find_elsewhere(key, line) };
         let Some(entry) = entry else { return false };
         let (count, words) = (entry::count(&entry), entry::words(&entry));
-        let mut ids = [0; overflow::READ_BUFFER_IDS];
+        let mut ids = [0; entry::READ_BUFFER_IDS];
         let Some(count) = self.table().read(count, words, pretoken, &mut ids) else { return false };
         out.extend_from_slice(&ids[..count]);
         true
     }
 
-    /// Add the ids of a pretoken that is not cached and has at most [`overflow::MAX_CACHED_BYTES`]
+    /// Add the ids of a pretoken that is not cached and has at most [`entry::MAX_CACHED_BYTES`]
     /// bytes. Returns its entry, or `None` if the overflow is full.
     pub(crate) fn put(
         &mut self,

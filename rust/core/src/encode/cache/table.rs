@@ -12,11 +12,10 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-use crate::encode::cache::entry::{self, Entry};
-use crate::encode::cache::overflow::{self, Overflow};
+use crate::encode::cache::entry::{self, Entry, Overflow, READ_BUFFER_IDS};
 use crate::error::Result;
 use crate::hash::key::{Key, MAX_KEY_BYTES};
-use crate::machine::huge_pages::{AlignedBuffer, HUGE_PAGE_BYTES};
+use crate::machine::array::{AlignedBuffer, HUGE_PAGE_BYTES};
 use crate::machine::simd::prefetch;
 use crate::parallel::Padded;
 
@@ -199,7 +198,7 @@ impl CacheTable {
         count: u8,
         words: [u64; 2],
         pretoken: &[u8],
-        room: &mut [u32; overflow::READ_BUFFER_IDS],
+        room: &mut [u32; READ_BUFFER_IDS],
     ) -> Option<usize> {
         if count == entry::IN_OVERFLOW {
             return self.overflow.read(words, pretoken, room);

@@ -16,7 +16,6 @@
 //! merge becomes possible during the second phase, and if no two merges create the same token.
 //! Other vocabularies are encoded without it.
 
-mod phases;
 mod second_phase;
 
 use std::slice;
@@ -32,9 +31,8 @@ use crate::merge::merger::{MergeScratch, Merger};
 use crate::pretokenize::{Pattern, PretokenEnds, Splitter};
 use crate::vocabulary::MergeRule;
 
-use phases::Phases;
-pub(crate) use phases::crosses_space;
-use second_phase::{SecondPhase, TokenFilter};
+pub(crate) use second_phase::crosses_space;
+use second_phase::{BitSet, Phases, SecondPhase, hash_start};
 
 /// The pattern that proposes the ends of words. Any pattern gives exact ids; this one splits like
 /// most others.
@@ -54,7 +52,7 @@ pub(crate) struct Superwords {
     joined: Box<[u64; 1 << 10]>,
     second: SecondPhase,
     /// Filters the lines that may be tokens.
-    whole: TokenFilter,
+    whole: BitSet,
     /// Proposes the ends of words.
     scanner: Splitter,
 }
@@ -94,7 +92,7 @@ impl Superwords {
         }
         let Some(phases) = Phases::new(encoder)? else { return Ok(None) };
         let second = SecondPhase::new(&phases, pairs)?;
-        let (joined, whole) = (phases.joined(vocabulary), TokenFilter::of(vocabulary)?);
+        let (joined, whole) = (phases.joined(vocabulary), BitSet::of_tokens(vocabulary)?);
         // The table contains the ids, so the rule only determines that merging starts with bytes.
         let low = Merger::new(vocabulary, MergeRule::Ranks, phases.low.finish(vocabulary))?;
         let words = encoder.with_merger(low);
@@ -267,7 +265,7 @@ impl Superwords {
         }
         if ids.len() - from > 1
             && encoder.whole_first
-            && self.whole.may_hold(pretoken)
+            && self.whole.may_hold(hash_start(pretoken))
             && let Some(id) = encoder.vocabulary.id(pretoken)
         {
             ids.truncate(from);

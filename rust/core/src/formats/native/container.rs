@@ -8,10 +8,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Reason, Result, WayOut};
-use crate::hash::key_table::KeyTable;
-use crate::hash::probe_table::{MAX_PROBE, ProbeTable};
+use crate::hash::tables::{KeyTable, MAX_PROBE};
 use crate::machine::array::{Array, FileBytes, LittleEndian};
-use crate::merge::buckets::Buckets;
+use crate::merge::pair_table::Buckets;
 
 /// The way out of a file of a version that is not read.
 const SAVE_AGAIN: &[WayOut] =
@@ -48,9 +47,8 @@ pub(super) enum Kind {
     MergedIds = 19,
     Marks = 20,
     SplitPoints = 21,
-    ShortTokens = 22,
-    LongTokens = 23,
     Unmade = 25,
+    Tokens = 26,
 }
 
 /// One entry of the section table.
@@ -150,13 +148,6 @@ impl Container {
         array.ok_or_else(|| self.broken(kind, "it ends within a number"))
     }
 
-    /// The hash table of a section.
-    pub(super) fn probe_table(&self, kind: Kind) -> Result<ProbeTable> {
-        let max_probe = self.needed(kind)?.max_probe;
-        let index = ProbeTable::from_array(self.array(kind)?, max_probe);
-        index.ok_or_else(|| self.broken(kind, "its probe sequences are too long"))
-    }
-
     /// The table of keys of a section.
     pub(super) fn key_table(&self, kind: Kind) -> Result<KeyTable> {
         let table = KeyTable::from_array(self.array(kind)?, self.needed(kind)?.max_probe);
@@ -243,7 +234,7 @@ impl Writer {
 
     /// Write a hash table and its longest probe sequence. A table that a reader would refuse is
     /// left out.
-    pub(super) fn probe_table<T: LittleEndian>(
+    pub(super) fn table<T: LittleEndian>(
         &mut self,
         kind: Kind,
         array: &Array<T>,

@@ -35,7 +35,7 @@ use crate::pretokenize::UNICODE_VERSION;
 use crate::rules::TextRules;
 use crate::tokenizer::Tokenizer;
 use crate::tokenizer::merges::{Merges, encode_counts};
-use crate::vocabulary::{MergeRule, TokenIndex, Vocabulary};
+use crate::vocabulary::{MergeRule, Vocabulary};
 pub(crate) use container::MAGIC;
 use container::{Container, Kind, Writer, number};
 
@@ -98,21 +98,19 @@ fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Result<Vec<u8>> {
 }
 
 fn write_tables(tokenizer: &Tokenizer, writer: &mut Writer) -> Result<()> {
-    let TokenIndex { short, long } = tokenizer.vocabulary().index();
-    let ((short, short_probe), (long, long_probe)) = (short.array(), long.array());
+    let (tokens, tokens_probe) = tokenizer.vocabulary().index().array();
     let PairArrays { buckets, bytes, ids } = tokenizer.pairs()?.arrays();
     let (words, max_probe) = buckets.array();
     let split_points = tokenizer.encoder().pretokens().split_points()?.array();
-    let sizes = [size_of_val(&**short), size_of_val(&**long), size_of_val(&**words)];
-    memory::check(2 * (sizes.iter().sum::<usize>() + size_of_val(&**split_points)))?;
-    writer.probe_table(Kind::Pairs, words, max_probe);
+    let sizes = [size_of_val(&**tokens), size_of_val(&**words), size_of_val(&**split_points)];
+    memory::check(2 * sizes.iter().sum::<usize>())?;
+    writer.table(Kind::Pairs, words, max_probe);
     writer.array(Kind::PairsOfBytes, &bytes);
     writer.array(Kind::MergedIds, &ids);
     writer.array(Kind::Marks, tokenizer.marks());
     writer.array(Kind::SplitPoints, split_points);
-    writer.probe_table(Kind::ShortTokens, short, short_probe);
-    writer.probe_table(Kind::LongTokens, long, long_probe);
     writer.array(Kind::Unmade, tokenizer.encoder().pretokens().unmade()?.array());
+    writer.table(Kind::Tokens, tokens, tokens_probe);
     Ok(())
 }
 
@@ -217,15 +215,14 @@ const SELDOM_READ: [Kind; 5] =
     [Kind::TokenBytes, Kind::TokenOffsets, Kind::Merges, Kind::Marks, Kind::SplitPoints];
 
 /// Sections that can be rebuilt from the others.
-const TABLES: [Kind; 8] = [
+const TABLES: [Kind; 7] = [
     Kind::Pairs,
     Kind::PairsOfBytes,
     Kind::MergedIds,
     Kind::Marks,
     Kind::SplitPoints,
-    Kind::ShortTokens,
-    Kind::LongTokens,
     Kind::Unmade,
+    Kind::Tokens,
 ];
 
 /// Check that the tables in the bytes of a file equal those rebuilt from its other sections.
@@ -249,10 +246,7 @@ pub fn verify(bytes: &[u8]) -> Result<()> {
 /// Read a tokenizer from the sections of a file; `Without` ignores the tables.
 fn tokenizer(container: &Container, tables: Tables) -> Result<Tokenizer> {
     let believed = |kind| tables == Tables::With && container.has(kind);
-    let vocabulary = read_vocabulary(
-        container,
-        [Kind::ShortTokens, Kind::LongTokens].into_iter().all(believed),
-    )?;
+    let vocabulary = read_vocabulary(container, believed(Kind::Tokens))?;
     if container.text(Kind::UnicodeVersion)? != UNICODE_VERSION {
         let rule = format!("this bytepair splits by Unicode {UNICODE_VERSION} only");
         return Err(container.broken(Kind::UnicodeVersion, &rule));
@@ -293,7 +287,7 @@ fn read_vocabulary(container: &Container, indexed: bool) -> Result<Vocabulary> {
     let arena: Array<u8> = container.array(Kind::TokenBytes)?;
     let offsets: Array<u32> = container.array(Kind::TokenOffsets)?;
     let special: Array<u32> = container.array(Kind::SpecialIds)?;
-    let index = indexed.then(|| read_index(container)).transpose()?;
+    let index = indexed.then(|| container.key_table(Kind::Tokens)).transpose()?;
     let ids = |kind| -> Result<Array<u32>> {
         if container.has(kind) { container.array(kind) } else { Ok(Array::new(Vec::new())) }
     };
@@ -306,11 +300,6 @@ fn read_vocabulary(container: &Container, indexed: bool) -> Result<Vocabulary> {
     vocabulary
         .with_flags(&container.array::<u8>(Kind::AddedFlags)?)
         .ok_or_else(|| container.broken(Kind::AddedFlags, reason))
-}
-
-fn read_index(container: &Container) -> Result<TokenIndex> {
-    let short = container.key_table(Kind::ShortTokens)?;
-    Ok(TokenIndex { short, long: container.probe_table(Kind::LongTokens)? })
 }
 
 fn rule_number(rule: MergeRule) -> u32 {

@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 
 use crate::error::{Error, Reason, Result, WayOut};
-use crate::formats::rule_of_ranks::is_rule_of_ranks;
+use crate::formats::ranks::is_rule_of_ranks;
 use crate::formats::tokenizer_json::file::File;
 use crate::formats::tokenizer_json::pre_tokenizer::{self, joins_numeric, maps_bytes};
 use crate::formats::tokenizer_json::tables::MergeIds;

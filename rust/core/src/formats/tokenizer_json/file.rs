@@ -9,10 +9,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
-use super::document::Document;
-use super::json::JsonNode;
+use super::json::{Document, JsonNode};
 use super::tables::{self, Entries, IdsByName, MergeIds};
-use super::{added_tokens, decoder, normalizer, post_processor, pre_tokenizer};
+use super::{added_tokens, normalizer, post_processor, pre_tokenizer};
 use crate::error::{IGNORE_DROPOUT, Reason, Result};
 use crate::formats::ranks::EMPTY_NOTE;
 use crate::rules::{
@@ -235,7 +234,7 @@ impl Literal {
         let normalizer = Normalizer { steps: steps.unwrap_or_default() };
         let steps = document.field("pre_tokenizer").map(|node| pre_tokenizer::read(&node));
         let processor = document.field("post_processor").map(|node| post_processor::read(&node));
-        let decoder = document.field("decoder").map(|node| decoder::read(&node));
+        let decoder = document.field("decoder").map(|node| normalizer::read_decoder(&node));
         let decoder = match decoder.transpose()? {
             // A sequence without decoders joins the tokens; without a decoder, spaces are between.
             Some(steps) if steps.is_empty() => vec![DecoderStep::Fuse],

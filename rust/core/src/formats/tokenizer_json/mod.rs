@@ -11,8 +11,6 @@
 mod added_tokens;
 mod bytes;
 mod cuts;
-mod decoder;
-mod document;
 mod file;
 mod json;
 mod normalizer;
@@ -43,7 +41,7 @@ const MEMORY_PER_FILE_BYTE: usize = 16;
 /// exactly.
 pub fn read(data: &[u8], lossy: bool) -> Result<TokenizerParts> {
     memory::check(data.len().saturating_mul(MEMORY_PER_FILE_BYTE))?;
-    let document = document::Document::parse(document::text(data)?)?;
+    let document = json::Document::parse(json::text(data)?)?;
     let entries = tables::vocabulary(document.vocabulary)?;
     let file = file::File::read(&document, &entries, lossy)?;
     if file.is_of_bytes() {

@@ -1,11 +1,21 @@
-//! The field `normalizer`, and the value that it becomes.
+//! The fields `normalizer` and `decoder`, and the values that they become.
 
 use serde_json::{Value, json};
 
-use super::json::JsonNode;
-use super::oniguruma::{self, from_oniguruma};
 use crate::error::Result;
-use crate::rules::{NormalizerStep, ReplacePattern};
+use crate::formats::tokenizer_json::json::JsonNode;
+use crate::formats::tokenizer_json::oniguruma::{self, from_oniguruma};
+use crate::rules::{DecoderStep, NormalizerStep, ReplacePattern};
+
+/// The steps without further values.
+const PLAIN: [NormalizerStep; 6] = [
+    NormalizerStep::Nfc,
+    NormalizerStep::Nfd,
+    NormalizerStep::Nfkc,
+    NormalizerStep::Nfkd,
+    NormalizerStep::Lowercase,
+    NormalizerStep::StripAccents,
+];
 
 /// The steps of a normalizer. Steps that change no text are left out.
 pub(super) fn read(node: &JsonNode<'_>) -> Result<Vec<NormalizerStep>> {
@@ -17,38 +27,33 @@ pub(super) fn read(node: &JsonNode<'_>) -> Result<Vec<NormalizerStep>> {
 }
 
 fn step(node: &JsonNode<'_>) -> Result<Option<NormalizerStep>> {
-    let step = match node.kind()? {
-        "NFC" => NormalizerStep::Nfc,
-        "NFD" => NormalizerStep::Nfd,
-        "NFKC" => NormalizerStep::Nfkc,
-        "NFKD" => NormalizerStep::Nfkd,
-        "Lowercase" => NormalizerStep::Lowercase,
-        "StripAccents" => NormalizerStep::StripAccents,
+    let kind = node.kind()?;
+    if let Some(step) = PLAIN.iter().find(|step| step.kind() == kind) {
+        return Ok(Some(step.clone()));
+    }
+    match kind {
         "Strip" => {
             let (left, right) =
                 (node.get("strip_left")?.boolean()?, node.get("strip_right")?.boolean()?);
-            return Ok((left || right).then_some(NormalizerStep::Strip { left, right }));
+            Ok((left || right).then_some(NormalizerStep::Strip { left, right }))
         }
         "Prepend" => {
             let text = node.get("prepend")?.text()?;
-            return Ok((!text.is_empty()).then(|| NormalizerStep::Prepend(text.to_owned())));
+            Ok((!text.is_empty()).then(|| NormalizerStep::Prepend(text.to_owned())))
         }
         "Replace" => {
             let (pattern, content) = replace(node)?;
             // Where several characters replace the same ones, their offsets change.
             let is_one = content.chars().count() == 1;
             let changes = !is_one || pattern != ReplacePattern::Literal(content.clone());
-            return Ok(changes.then_some(NormalizerStep::Replace { pattern, content }));
+            Ok(changes.then_some(NormalizerStep::Replace { pattern, content }))
         }
-        other => {
-            return Err(node.unsupported(format!(
-                "{other} is not supported; supported are NFC, NFD, NFKC, NFKD, Lowercase, \
+        other => Err(node.unsupported(format!(
+            "{other} is not supported; supported are NFC, NFD, NFKC, NFKD, Lowercase, \
                  StripAccents, Strip, Prepend, Replace and Sequence; take it out of the file, and \
                  normalize texts yourself"
-            )));
-        }
-    };
-    Ok(Some(step))
+        ))),
+    }
 }
 
 /// The pattern and the content of a `Replace`, which is a normalizer or a decoder.
@@ -85,12 +90,6 @@ pub(super) fn write(steps: &[NormalizerStep]) -> Value {
 
 fn write_step(step: &NormalizerStep) -> Option<Value> {
     Some(match step {
-        NormalizerStep::Nfc => json!({"type": "NFC"}),
-        NormalizerStep::Nfd => json!({"type": "NFD"}),
-        NormalizerStep::Nfkc => json!({"type": "NFKC"}),
-        NormalizerStep::Nfkd => json!({"type": "NFKD"}),
-        NormalizerStep::Lowercase => json!({"type": "Lowercase"}),
-        NormalizerStep::StripAccents => json!({"type": "StripAccents"}),
         NormalizerStep::Strip { left, right } => {
             json!({"type": "Strip", "strip_left": left, "strip_right": right})
         }
@@ -98,6 +97,7 @@ fn write_step(step: &NormalizerStep) -> Option<Value> {
         NormalizerStep::Replace { pattern, content } => write_replace(pattern, content),
         // The writer of spaces knows whether they are a normalizer or a pre-tokenizer.
         NormalizerStep::Spaces(_) => return None,
+        plain => json!({"type": plain.kind()}),
     })
 }
 
@@ -108,4 +108,75 @@ pub(super) fn write_replace(pattern: &ReplacePattern, content: &str) -> Value {
         ReplacePattern::Regex(regex) => json!({"Regex": oniguruma::to_oniguruma(regex)}),
     };
     json!({"type": "Replace", "pattern": pattern, "content": content})
+}
+
+// ---------------------------------------------------------------------------- decoder
+
+/// The steps of a decoder.
+pub(super) fn read_decoder(node: &JsonNode<'_>) -> Result<Vec<DecoderStep>> {
+    node.flat("decoders")?.iter().map(decoder_step).collect()
+}
+
+fn decoder_step(node: &JsonNode<'_>) -> Result<DecoderStep> {
+    Ok(match node.kind()? {
+        "ByteLevel" => DecoderStep::ByteLevel,
+        "ByteFallback" => DecoderStep::ByteFallback,
+        "Fuse" => DecoderStep::Fuse,
+        "Replace" => {
+            let (pattern, content) = replace(node)?;
+            DecoderStep::Replace { pattern, content }
+        }
+        "Strip" => DecoderStep::Strip {
+            content: node.get("content")?.character()?,
+            start: node.get("start")?.number()? as usize,
+            stop: node.get("stop")?.number()? as usize,
+        },
+        "Metaspace" => {
+            let (replacement, scheme) =
+                crate::formats::tokenizer_json::pre_tokenizer::metaspace(node)?;
+            DecoderStep::Metaspace { replacement, drops_first: scheme != "never" }
+        }
+        "BPEDecoder" => DecoderStep::WordSuffix(node.get("suffix")?.text()?.to_owned()),
+        "WordPiece" => DecoderStep::WordPiece {
+            prefix: node.get("prefix")?.text()?.to_owned(),
+            cleanup: node.get("cleanup")?.boolean()?,
+        },
+        other => {
+            return Err(node.unsupported(format!(
+                "{other} is not supported; supported are ByteLevel, ByteFallback, Fuse, Replace, \
+                 Strip, Metaspace, BPEDecoder, WordPiece and Sequence"
+            )));
+        }
+    })
+}
+
+/// The field for a decoder; null if it has no steps.
+pub(super) fn write_decoder(steps: &[DecoderStep]) -> Value {
+    let mut written: Vec<Value> = steps.iter().map(write_decoder_step).collect();
+    match written.len() {
+        0 => Value::Null,
+        1 => written.remove(0),
+        _ => json!({"type": "Sequence", "decoders": written}),
+    }
+}
+
+fn write_decoder_step(step: &DecoderStep) -> Value {
+    match step {
+        DecoderStep::ByteLevel => json!({"type": "ByteLevel", "add_prefix_space": false,
+            "trim_offsets": true, "use_regex": true}),
+        DecoderStep::ByteFallback | DecoderStep::Fuse => json!({"type": step.kind()}),
+        DecoderStep::Replace { pattern, content } => write_replace(pattern, content),
+        DecoderStep::Strip { content, start, stop } => {
+            json!({"type": "Strip", "content": content, "start": start, "stop": stop})
+        }
+        DecoderStep::Metaspace { replacement, drops_first } => {
+            let scheme = if *drops_first { "always" } else { "never" };
+            json!({"type": "Metaspace", "replacement": replacement, "prepend_scheme": scheme,
+                "split": true})
+        }
+        DecoderStep::WordSuffix(suffix) => json!({"type": "BPEDecoder", "suffix": suffix}),
+        DecoderStep::WordPiece { prefix, cleanup } => {
+            json!({"type": "WordPiece", "prefix": prefix, "cleanup": cleanup})
+        }
+    }
 }

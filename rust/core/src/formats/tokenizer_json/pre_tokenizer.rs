@@ -356,13 +356,13 @@ fn write_step(step: &PreTokenizerStep) -> Value {
         PreTokenizerStep::Punctuation(behavior) => {
             json!({"type": "Punctuation", "behavior": name_of(*behavior)})
         }
-        PreTokenizerStep::Whitespace => json!({"type": "Whitespace"}),
-        PreTokenizerStep::WhitespaceSplit => json!({"type": "WhitespaceSplit"}),
-        PreTokenizerStep::Bert => json!({"type": "BertPreTokenizer"}),
+        PreTokenizerStep::Whitespace
+        | PreTokenizerStep::WhitespaceSplit
+        | PreTokenizerStep::Bert
+        | PreTokenizerStep::UnicodeScripts => json!({"type": step.kind()}),
         PreTokenizerStep::Delimiter(delimiter) => {
             json!({"type": "CharDelimiterSplit", "delimiter": delimiter})
         }
-        PreTokenizerStep::UnicodeScripts => json!({"type": "UnicodeScripts"}),
         PreTokenizerStep::FixedLength(length) => json!({"type": "FixedLength", "length": length}),
         PreTokenizerStep::Metaspace { replacement, prefix, split } => {
             write_metaspace(*replacement, *prefix, *split)

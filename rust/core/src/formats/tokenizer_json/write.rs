@@ -14,12 +14,11 @@ use super::json::JsonNode;
 use super::oniguruma::means_the_same;
 use super::tables::{quote, write_merges, write_vocabulary};
 use super::{
-    added_tokens as entries_of_added, decoder as decoders, file, is_harmless, normalizer,
-    post_processor, pre_tokenizer, spaces,
+    added_tokens as entries_of_added, file, is_harmless, normalizer, post_processor, pre_tokenizer,
+    spaces,
 };
 use crate::error::Result;
-use crate::formats::ranks::EMPTY_NOTE;
-use crate::formats::rule_of_ranks::{is_rule_of_ranks, pairs_of_ranks};
+use crate::formats::ranks::{EMPTY_NOTE, is_rule_of_ranks, pairs_of_ranks};
 use crate::memory;
 use crate::pretokenize::{Splitter, match_lengths};
 use crate::rules::byte_level::{character, to_bytes};
@@ -153,9 +152,9 @@ fn decoder(parts: &TokenizerParts) -> Value {
     }
     let rules = &parts.rules;
     match (&rules.decoder, space_prefix(rules)) {
-        (Decoder::Steps(steps), _) => decoders::write(steps),
-        (Decoder::Bytes, Some(prefix)) => decoders::write(&spaces::decoder(prefix)),
-        (Decoder::Bytes, None) => decoders::write(&[DecoderStep::ByteLevel]),
+        (Decoder::Steps(steps), _) => normalizer::write_decoder(steps),
+        (Decoder::Bytes, Some(prefix)) => normalizer::write_decoder(&spaces::decoder(prefix)),
+        (Decoder::Bytes, None) => normalizer::write_decoder(&[DecoderStep::ByteLevel]),
     }
 }
 

@@ -17,8 +17,7 @@
 
 use std::collections::HashMap;
 
-use crate::pretokenize::table::classes::Classes;
-use crate::pretokenize::table::parse::Node;
+use crate::pretokenize::table::parse::{Classes, Node};
 
 const MAX_INSTRUCTIONS: usize = 4096;
 const MAX_STATES: usize = 4096;

@@ -16,7 +16,6 @@
 //! ignored.
 
 mod automaton;
-mod classes;
 mod parse;
 mod skip;
 #[cfg(test)]
@@ -26,7 +25,7 @@ use std::collections::HashSet;
 
 use crate::pretokenize::ends::{Boundary, PretokenEnds};
 use automaton::{Automaton, EMIT, FLAG_BITS, MATCH, STOP};
-use classes::Classes;
+use parse::Classes;
 use skip::{STRIDE_BYTES, Skip};
 
 /// Splits texts with the automaton of a pattern.
