@@ -122,7 +122,7 @@ def test_merging_ends_at_its_end(size: int) -> None:
     assert seen[-1] == ("merge", 5, 5)
 
 
-def test_a_bar_shows_share_amount_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_shows_share_amount_rate_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     with Bar(True) as bar:
@@ -130,22 +130,25 @@ def test_a_bar_shows_share_amount_and_time(monkeypatch: pytest.MonkeyPatch) -> N
             bar.update("count", done, 1_000_000_000)
             now[0] += 5
         (line,) = lines_of(bar)
-        assert line.endswith("25% 250.0 MB 0:00:30")
+        assert line.endswith("25% 250.0 MB, 25.0 MB/s 0:00:30")
         for done in (0, 1000, 2000):
             bar.update("merge", done, 8000, "merges")
             now[0] += 0.5
         count, merge = lines_of(bar)
         assert "100%" in count
-        assert merge.endswith("25% 2,000 of 8,000 merges 0:00:03")
+        assert merge.endswith("25% 2,000 of 8,000 merges, 2,000 merges/s 0:00:03")
     assert [" 100% " in line for line in lines_of(bar)] == [True, True]
 
 
-def test_a_bar_without_a_total_shows_what_is_done() -> None:
+def test_a_bar_without_a_total_shows_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
     with Bar(True) as bar:
         bar.update("count", 0, None)
+        now[0] += 10
         bar.update("count", 50_000_000, None)
         (line,) = lines_of(bar)
-        assert "50.0 MB" in line
+        assert "50.0 MB, 5.0 MB/s" in line
         assert "%" not in line
 
 

@@ -1,7 +1,7 @@
 """Progress bars on standard error, if it is a terminal; otherwise nothing is printed.
 
-A bar shows the stage, the percentage, the amount done with its unit, and the remaining time; if the
-total is unknown, the amount alone.
+A bar shows the stage, the percentage, the amount done with its unit, the rate and the remaining
+time; if the total is unknown, the amount and the rate.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ class Bar:
         is_shown = usual if progress is None else progress is True
         self._bars = _new_bars() if is_shown else None
         self._tasks: dict[str, TaskID] = {}
+        self._begin = (0, 0.0)  # of the last stage: what was done already, and when
 
     @property
     def is_silent(self) -> bool:
@@ -106,9 +107,13 @@ class Bar:
         if stage not in self._tasks:
             self._fill()
             self._tasks[stage] = self._bars.add_task(stage, total=None, amount="")
+            self._begin = (done, time.monotonic())
         # From 0 to 1, because `rich` discards its measurements when a total changes.
         share, whole = (min(done / total, 1.0), 1.0) if total else (0.0, None)
+        seconds = time.monotonic() - self._begin[1]
         amount = _amount(done, total, unit)
+        if seconds > 0.5:
+            amount += f", {_amount(round((done - self._begin[0]) / seconds), None, unit)}/s"
         self._bars.update(self._tasks[stage], completed=share, total=whole, amount=amount)
 
     def _fill(self) -> None:
