@@ -86,7 +86,8 @@ run: .venv/built ## the main job: train on the sample text, save, show
 
 # The wheel is built beside the tests of Rust, since the end of its build keeps one processor busy.
 test: ## the tests that take minutes; with ALL=1 also those that are slow and rarely find anything
-	@$(MAKE) --no-print-directory -j2 test-rust setup
+	@$(MAKE) --no-print-directory setup & setup=$$!; \
+		$(MAKE) --no-print-directory test-rust; tests=$$?; wait $$setup && exit $$tests
 	@$(MAKE) --no-print-directory $(if $(ALL),test-python,test-quick)
 
 # One command, so that what the crates share is compiled once.
