@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import bytepair
+from bytepair.cli import command
 from bytepair.plan import plan_data
 from messages import told
 
@@ -111,3 +115,20 @@ def test_the_plan_command(trained: bytepair.Tokenizer, tmp_path: object) -> None
     assert re.search(r"shards +127 of text", out)
     trained.save(str(tmp_path))
     assert re.search(r"tokens +20\.0 billion", run("--params", "1B", "-t", str(tmp_path)))
+
+
+def test_the_command_that_comes_next_works(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
+    trained.save(tmp_path / "tok")
+    row = '{"text": "some words"}\n'
+    (tmp_path / "one.txt").write_text("some words")
+    (tmp_path / "one.jsonl").write_text(row * 200)
+    (tmp_path / "many").mkdir()
+    for name in "ab":
+        (tmp_path / "many" / f"{name}.jsonl").write_text(row)
+    for corpus in ("one.txt", "one.jsonl", "many"):
+        words = ["plan", "--params", "1M", "-t", str(tmp_path / "tok")]
+        words += ["--corpus", str(tmp_path / corpus)]
+        output = CliRunner().invoke(command, words, catch_exceptions=False).output
+        _, *following = shlex.split(output.rpartition("next: ")[2])
+        following[following.index("-o") + 1] = str(tmp_path / f"shards of {corpus}")
+        assert CliRunner().invoke(command, following, catch_exceptions=False).exit_code == 0

@@ -103,9 +103,10 @@ class Segments:
             raise ArgumentError(
                 f"max_tokens is {max_tokens}; it cannot be negative", option="max_tokens"
             )
-        texts: Any = [] if errors == "replace" else filter(str.__instancecheck__, self.items)
-        if _core.lone_surrogates(list(texts)):
-            self.check_texts()
+        if errors != "replace":
+            texts: Any = list(filter(str.__instancecheck__, self.items))
+            if _core.lone_surrogates(texts):
+                self.check_texts()
         items, ends = self.items, self.ends
         if join and BREAK in items:
             items = [None if item == BREAK else item for item in items]

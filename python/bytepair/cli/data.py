@@ -15,6 +15,7 @@ from bytepair.cli import option, paths
 from bytepair.cli.messages import BadValue, Misuse, tell
 from bytepair.cli.paths import COUNTS_FILE
 from bytepair.corpus.column import Errors
+from bytepair.corpus.files import kind_of
 from bytepair.corpus.source import resolve
 from bytepair.errors import visible
 from bytepair.files.outputs import remove_own
@@ -377,8 +378,11 @@ def plan(
     dataset = bytepair.plan.PRESETS[options["preset"]].dataset
     if corpus:
         words = ["bytepair", "shard", *corpus, "-t", tokenizer or "", "-o", "shards"]
-        both = len(bytepair.corpus.list_files(files)) > 1
-        words += ["--split", "both"] if both else ["--val-share", "0.01"]
+        inputs = bytepair.corpus.list_files(files)
+        if len(inputs) > 1:
+            words += ["--split", "both"]
+        elif kind_of(inputs[0]) != "text":  # which is one document, and cannot be divided
+            words += ["--val-share", "0.01"]
         click.echo(f"next: {shlex.join(words)}")
     elif needed.shards <= needed.available:
         more = needed.shards + 1  # the last one is for validation

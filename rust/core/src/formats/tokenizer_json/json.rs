@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Number, Value, json};
 
 use crate::error::{Error, Reason, Result};
 use crate::formats;
@@ -269,6 +269,15 @@ impl<'v> JsonNode<'v> {
             nodes.extend(node.flat(field)?);
         }
         Ok(nodes)
+    }
+}
+
+/// One written step, or several as a `Sequence` in the field `field`; null without steps.
+pub(super) fn sequence(mut steps: Vec<Value>, field: &str) -> Value {
+    match steps.len() {
+        0 => Value::Null,
+        1 => steps.remove(0),
+        _ => json!({"type": "Sequence", field: steps}),
     }
 }
 

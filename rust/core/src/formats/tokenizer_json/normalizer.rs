@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::error::Result;
-use crate::formats::tokenizer_json::json::JsonNode;
+use crate::formats::tokenizer_json::json::{JsonNode, sequence};
 use crate::formats::tokenizer_json::oniguruma::{self, from_oniguruma};
 use crate::rules::{DecoderStep, NormalizerStep, ReplacePattern};
 
@@ -80,12 +80,7 @@ pub(super) fn replace(node: &JsonNode<'_>) -> Result<(ReplacePattern, String)> {
 /// The field for a normalizer; null if it has no steps. [`NormalizerStep::Spaces`] stands for two
 /// steps of this format.
 pub(super) fn write(steps: &[NormalizerStep]) -> Value {
-    let mut written: Vec<Value> = steps.iter().filter_map(write_step).collect();
-    match written.len() {
-        0 => Value::Null,
-        1 => written.remove(0),
-        _ => json!({"type": "Sequence", "normalizers": written}),
-    }
+    sequence(steps.iter().filter_map(write_step).collect(), "normalizers")
 }
 
 fn write_step(step: &NormalizerStep) -> Option<Value> {
@@ -152,12 +147,7 @@ fn decoder_step(node: &JsonNode<'_>) -> Result<DecoderStep> {
 
 /// The field for a decoder; null if it has no steps.
 pub(super) fn write_decoder(steps: &[DecoderStep]) -> Value {
-    let mut written: Vec<Value> = steps.iter().map(write_decoder_step).collect();
-    match written.len() {
-        0 => Value::Null,
-        1 => written.remove(0),
-        _ => json!({"type": "Sequence", "decoders": written}),
-    }
+    sequence(steps.iter().map(write_decoder_step).collect(), "decoders")
 }
 
 fn write_decoder_step(step: &DecoderStep) -> Value {

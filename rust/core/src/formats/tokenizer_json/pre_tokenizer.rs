@@ -318,15 +318,6 @@ pub(super) fn write(steps: &[PreTokenizerStep]) -> Vec<Value> {
     steps.iter().map(write_step).collect()
 }
 
-/// One step, or several in a sequence; null without steps.
-pub(super) fn sequence(mut written: Vec<Value>) -> Value {
-    match written.len() {
-        0 => Value::Null,
-        1 => written.remove(0),
-        _ => json!({"type": "Sequence", "pretokenizers": written}),
-    }
-}
-
 /// A `ByteLevel`.
 pub(super) fn byte_level(add_prefix_space: bool, use_regex: bool) -> Value {
     json!({"type": "ByteLevel", "add_prefix_space": add_prefix_space, "trim_offsets": true,

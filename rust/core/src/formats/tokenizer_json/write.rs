@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::json::JsonNode;
+use super::json::{JsonNode, sequence};
 use super::oniguruma::means_the_same;
 use super::tables::{quote, write_merges, write_vocabulary};
 use super::{
@@ -134,7 +134,7 @@ fn around(parts: &TokenizerParts) -> (Value, Value) {
         }
         written.push(pre_tokenizer::byte_level(false, by_gpt2));
     }
-    (normalizer, pre_tokenizer::sequence(written))
+    (normalizer, sequence(written, "pretokenizers"))
 }
 
 /// The pre-tokenizer in the notes, if it is the one that the steps were read from.
