@@ -1,5 +1,10 @@
 """Encodes texts to objects like `tokenizers.Encoding`: ids, and everything else they offer.
 
+An `Engine` encodes for a tokenizer that bytepair reproduces; it is immutable, so a tokenizer that
+is changed gets a new one. The tokens that a post-processor puts around a text are usually the same
+for each, so they are stored as a *frame*. A post-processor whose result depends on the text in
+another way, such as by repeating it, has no frame. Pairs of texts are left to the original.
+
 An encoding has its ids from the beginning, and masks and types, which follow from the number of
 ids. The rest (words, places in the text, what was cut off) is rarely needed. The original computes
 it by encoding the text again; its ids are then compared with these.
@@ -7,14 +12,17 @@ it by encoding the text again; its ids are then compared with these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from bytepair import _core
-from bytepair.compat.huggingface.engine import Added, Engine, Frame, LookedFor, Place
+from bytepair._core import to_bytes
 from bytepair.errors import BytepairError
+from bytepair.properties.tokens import strips, uncovered
+from bytepair.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:
     import tokenizers
@@ -23,6 +31,156 @@ T = TypeVar("T")
 
 #: The values of `encode_special_tokens`, truncation and padding.
 Settings: TypeAlias = tuple[bool, dict[str, Any] | None, dict[str, Any] | None]
+
+# ---------------------------------------------------------------------------- engines
+
+
+class Frame(NamedTuple):
+    """What stands around a text.
+
+    Attributes:
+        before: the ids before the text.
+        after: the ids after the text.
+        types: the type ids of the ids before, of those of the text (one number), and after.
+    """
+
+    before: list[int]
+    after: list[int]
+    types: tuple[list[int], int, list[int]]
+
+    @property
+    def added(self) -> int:
+        """The number of ids around the text."""
+        return len(self.before) + len(self.after)
+
+
+def _frame(original: tokenizers.Tokenizer, tokenizer: Tokenizer, special: bool) -> Frame | None:
+    """Ask a tokenizer that neither truncates nor pads for its frame; None if it has none."""
+    for probe in "abcdefghij0123456789 \n":
+        if ids := tokenizer.encode(probe, special="all"):
+            break
+    else:
+        return None
+    encoding = original.encode(probe, add_special_tokens=special)
+    inside = [place for place, sequence in enumerate(encoding.sequence_ids) if sequence == 0]
+    if not inside:
+        return None
+    start, end = inside[0], inside[-1] + 1
+    added = original.num_special_tokens_to_add(False) if special else 0
+    types = encoding.type_ids
+    if encoding.ids[start:end] != ids or len(encoding.ids) - len(inside) != added:
+        return None
+    if len(inside) != len(ids) or len({types[place] for place in inside}) != 1:
+        return None
+    around = types[:start], types[start], types[end:]
+    return Frame(encoding.ids[:start], encoding.ids[end:], around)
+
+
+#: Which added tokens are looked for in a text, as `Tokenizer.encode` takes it.
+LookedFor: TypeAlias = Literal["all", "text"] | Collection[str]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What encodes and decodes for one state of a tokenizer.
+
+    Attributes:
+        tokenizer: the tokenizer that gives the ids.
+        frames: what the post-processor adds, without and with special tokens.
+        special_ids: the ids that `skip_special_tokens` leaves out.
+        unsplit: which added tokens are looked for if `encode_special_tokens` is on, so that special
+            ones are text; None if that cannot be done exactly.
+        decodes: whether ids decode to the same text.
+        plain: whether text is encoded as it is: not normalized, and no added token takes white
+            space. Then tokens have the names and places that follow from their ids.
+    """
+
+    tokenizer: Tokenizer
+    frames: tuple[Frame, Frame]
+    special_ids: frozenset[int]
+    unsplit: LookedFor | None
+    decodes: bool
+    plain: bool
+
+
+def engine_of(original: tokenizers.Tokenizer, equal: Tokenizer | None = None) -> Engine | str:
+    """The engine for a tokenizer that neither truncates nor pads, or the reason why there is none.
+
+    Args:
+        original: the tokenizer.
+        equal: a tokenizer that gives its ids, if nothing but the post-processor changed since.
+    """
+    added = original.get_added_tokens_decoder()
+    special = {id: token.content for id, token in added.items() if token.special}
+    try:
+        tokenizer = equal or load(original)
+        rules, missing = _core.text_rules(tokenizer), uncovered(tokenizer)
+        if equal is None and (missing or rules.has_symbols):  # as `tokenizers` leaves them out
+            tokenizer = Tokenizer(_core.with_uncovered_dropped(tokenizer, True))
+        frames = _frame(original, tokenizer, False), _frame(original, tokenizer, True)
+        # Whether the model encodes the name of a special token to its id; bytepair never does.
+        pieces = {id: original.model.tokenize(name) for id, name in special.items()}
+    except Exception as error:  # `tokenizers` has no other class for its own
+        return str(error)
+    if frames[0] is None or frames[1] is None:
+        return "post_processor: it does more than to add tokens around a text"
+    # Names of tokens are not their bytes: the original places them in a text, and decodes them.
+    by_bytes = tokenizer.merge_rule != "characters" and not rules.has_symbols
+    others = [token.content for token in added.values() if not token.special]
+    merged = any([piece.id for piece in some] == [id] for id, some in pieces.items())
+    trims = [] if rules.trim_offsets is None else [rules.trim_offsets]
+    processor = json.loads(state_of(original, "post_processor") or b"{}")
+    steps = processor.get("processors", [processor])
+    return Engine(
+        tokenizer,
+        (frames[0], frames[1]),
+        frozenset(special),
+        None if merged or _overlap(others, list(special.values())) else (others or "text"),
+        # The name of an added token is decoded to itself, not to the bytes that it encodes.
+        by_bytes and all(to_bytes(t.content) in {None, t.content.encode()} for t in added.values()),
+        by_bytes
+        and not rules.normalizer
+        and not missing
+        and not strips(tokenizer)
+        and [step["add_prefix_space"] for step in steps if step.get("trim_offsets")] == trims,
+    )
+
+
+#: The components of a tokenizer that may be changed in place.
+COMPONENTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder", "model")
+
+_OF_MODELS = (
+    "dropout",
+    "unk_token",
+    "continuing_subword_prefix",
+    "end_of_word_suffix",
+    "fuse_unk",
+    "byte_fallback",
+    "ignore_merges",
+)
+
+
+def state_of(original: tokenizers.Tokenizer, name: str) -> Any:
+    """What a component does, as a value to compare."""
+    component = getattr(original, name)
+    if name == "model":
+        return type(component), [getattr(component, value, None) for value in _OF_MODELS]
+    return component and component.__getstate__()
+
+
+def _overlap(some: list[str], others: list[str]) -> bool:
+    """Whether a name of each of two sets may share characters of a text."""
+    starts = [
+        {name[:at] for name in names for at in range(1, len(name))} for names in (some, others)
+    ]
+    ends = [{name[at:] for name in names for at in range(1, len(name))} for names in (some, others)]
+    if starts[0] & ends[1] or starts[1] & ends[0]:
+        return True
+    every = ["\0".join(names) for names in (some, others)]
+    return any(name in every[1] for name in some) or any(name in every[0] for name in others)
+
+
+# ---------------------------------------------------------------------------- encodings
 
 
 @dataclass(frozen=True)
@@ -50,39 +208,27 @@ class Call:
         """Which added tokens are looked for in texts; None if that is left to the original."""
         return self.engine.unsplit if self.split else "all"
 
-    def again(self, texts: tuple[str, ...], length: int) -> tokenizers.Encoding:
-        """Have the original encode texts, to be padded to a length."""
-        padding = self.padding and {**self.padding, "length": length, "pad_to_multiple_of": None}
-        settings = (self.split, self.truncation, padding)
-        theirs: tokenizers.Encoding = self.owner.encode_original(texts, self.special, settings)
-        return theirs
+    @cached_property
+    def cuts_left(self) -> bool:
+        """Whether truncation removes the first ids."""
+        return self.truncation is not None and self.truncation["direction"] == "left"
 
 
 class Encoding:
-    """The encoding of one text or of a pair, with the names and values of `tokenizers.Encoding`."""
+    """The encoding of a text, with the names and values of `tokenizers.Encoding`."""
 
-    __slots__ = ("_call", "_frame", "_ids", "_lengths", "_padded", "_texts", "_theirs", "_width")
+    __slots__ = ("_call", "_frame", "_ids", "_length", "_padded", "_text", "_theirs", "_width")
 
     _ids: list[int] | None  # None after a change: then `_theirs` holds everything
     _theirs: tokenizers.Encoding | None
 
-    def __init__(
-        self,
-        call: Call,
-        frame: Frame,
-        texts: tuple[str, ...],
-        ids: list[int],
-        lengths: tuple[int, ...],
-    ) -> None:
-        """Make an encoding of texts: their ids, with those of the frame around them.
-
-        `lengths` are the numbers of ids of each text that are left after truncation.
-        """
+    def __init__(self, call: Call, frame: Frame, text: str, ids: list[int]) -> None:
+        """Make an encoding of a text: its ids after truncation, with those of the frame around."""
         self._call = call
         self._frame = frame
-        self._texts = texts
-        self._ids = ids
-        self._lengths = lengths
+        self._text = text
+        self._ids = [*frame.before, *ids, *frame.after] if frame.added else ids
+        self._length = len(ids)
         self._padded = self._width = 0
         self._theirs = None
 
@@ -93,8 +239,7 @@ class Encoding:
         if padding is None or ids is None or len(ids) >= length:
             return
         self._padded = length - len(ids)
-        filled = [padding["pad_id"]] * self._padded
-        self._ids = filled + ids if padding["direction"] == "left" else ids + filled
+        self._ids = self._fill(ids, padding["pad_id"])
 
     # ------------------------------------------------------------ derived from the ids
 
@@ -108,8 +253,6 @@ class Encoding:
         """1 for each token, 0 where the encoding is padded."""
         if self._ids is None:
             return self.original.attention_mask
-        if not self._padded:
-            return [1] * len(self._ids)
         return self._fill([1] * (len(self._ids) - self._padded), 0)
 
     @property
@@ -117,15 +260,17 @@ class Encoding:
         """The type id of each token."""
         if self._ids is None:
             return self.original.type_ids
+        before, own, after = self._frame.types
         pad = self._call.padding["pad_type_id"] if self._call.padding else 0
-        return self._row(lambda part: part.types, lambda place: place.type, pad)
+        return self._fill([*before, *[own] * self._length, *after], pad)
 
     @property
     def special_tokens_mask(self) -> list[int]:
         """1 for what the post-processor added and for padding, 0 for the tokens of texts."""
         if self._ids is None:
             return self.original.special_tokens_mask
-        return self._row(lambda part: [1] * len(part.ids), lambda place: 0, 1)
+        before, after = len(self._frame.before), len(self._frame.after)
+        return self._fill([1] * before + [0] * self._length + [1] * after, 1)
 
     @property
     def tokens(self) -> list[str]:
@@ -139,33 +284,18 @@ class Encoding:
     @property
     def offsets(self) -> list[tuple[int, int]]:
         """The start and the end of each token in its text, in characters."""
-        if self._ids is None or not self._call.engine.plain or self._trims_anew():
-            return self.original.offsets
-        row: list[tuple[int, int]] = []
-        for part in self._frame.parts:
-            row += [(0, 0)] * len(part.ids) if isinstance(part, Added) else self._places(part)
-        return self._fill(row, (0, 0))
-
-    def _places(self, place: Place) -> list[tuple[int, int]]:
         call, engine = self._call, self._call.engine
-        text, length = self._texts[place.sequence], self._lengths[place.sequence]
-        ids, _, places = engine.tokenizer.encode_offsets(text, special=call.looked_for)
-        if len(ids) > length:
-            left = call.truncation and call.truncation["direction"] == "left"
-            own = slice(len(ids) - length, None) if left else slice(length)
-            places = places[own]
-        return list(zip(*places.T.tolist(), strict=True))
-
-    def _trims_anew(self) -> bool:
-        """Whether truncation has made a token first whose place leaves out spaces."""
-        call = self._call
-        left = call.truncation is not None and call.truncation["direction"] == "left"
-        return left and _core.text_rules(call.engine.tokenizer).trim_offsets is not None
-
-    @property
-    def n_sequences(self) -> int:
-        """The number of texts."""
-        return self._frame.sequences if self._ids is not None else self.original.n_sequences
+        # Truncation may make a token first whose place leaves out spaces.
+        trims_anew = call.cuts_left and _core.text_rules(engine.tokenizer).trim_offsets is not None
+        if self._ids is None or not engine.plain or trims_anew:
+            return self.original.offsets
+        _, _, places = engine.tokenizer.encode_offsets(self._text, special=call.looked_for)
+        cut = len(places) - self._length
+        places = places[cut:] if call.cuts_left else places[: self._length]
+        own = list(zip(*places.T.tolist(), strict=True))
+        around = [(0, 0)]
+        row = around * len(self._frame.before) + own + around * len(self._frame.after)
+        return self._fill(row, (0, 0))
 
     @property
     def overflowing(self) -> list[tokenizers.Encoding]:
@@ -177,17 +307,6 @@ class Encoding:
     def __len__(self) -> int:
         """The number of tokens."""
         return len(self.original) if self._ids is None else len(self._ids)
-
-    def _row(
-        self, of_added: Callable[[Added], list[int]], of_text: Callable[[Place], int], pad: int
-    ) -> list[int]:
-        row: list[int] = []
-        for part in self._frame.parts:
-            if isinstance(part, Added):
-                row += of_added(part)
-            else:
-                row += [of_text(part)] * self._lengths[part.sequence]
-        return self._fill(row, pad)
 
     def _fill(self, row: list[T], pad: T) -> list[T]:
         if not self._padded:
@@ -206,9 +325,11 @@ class Encoding:
             RuntimeError: if the tokenizer was changed since, so that it has other ids.
         """
         if self._theirs is None:
-            ids = self._ids or []
-            theirs = self._call.again(self._texts, self._width)
-            if theirs.ids != ids:
+            call, padding = self._call, self._call.padding
+            padding = padding and {**padding, "length": self._width, "pad_to_multiple_of": None}
+            settings = (call.split, call.truncation, padding)
+            theirs = call.owner.encode_original(self._text, call.special, settings)
+            if theirs.ids != self._ids:
                 raise RuntimeError(
                     "the tokenizer was changed after it encoded this text, so the words and places "
                     "of its tokens are lost; encode the text again"
@@ -219,20 +340,14 @@ class Encoding:
     def __getattr__(self, name: str) -> Any:
         """What is seldom asked for is the original's; the names stand below."""
         if name in _CHANGES:
-            return lambda *args, **how: getattr(self._changed(), name)(*args, **how)
+            theirs, self._ids = self.original, None  # it replaces all other state from here on
+            return getattr(theirs, name)
         if name in _SELDOM:
             return getattr(self.original, name)
         raise AttributeError(f"an Encoding has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *_SELDOM, *_CHANGES]
-
-    # ------------------------------------------------------------ changes and copies
-
-    def _changed(self) -> tokenizers.Encoding:
-        """The encoding of `tokenizers`, which replaces all other state from here on."""
-        theirs, self._ids = self.original, None
-        return theirs
 
     @staticmethod
     def merge(encodings: list[Any], growing_offsets: bool = True) -> tokenizers.Encoding:
@@ -243,7 +358,7 @@ class Encoding:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy and a pickle are encodings of `tokenizers`, which need no tokenizer."""
-        return _same, (self.original,)
+        return theirs, (self.original,)
 
     def __repr__(self) -> str:
         """As there: the number of tokens, and what there is."""
@@ -255,8 +370,8 @@ class Encoding:
 
 #: What the encoding of `tokenizers` knows besides, and what changes it.
 _SELDOM: Final = (
-    "word_ids", "words", "sequence_ids", "char_to_token", "char_to_word", "token_to_chars",
-    "token_to_sequence", "token_to_word", "word_to_chars", "word_to_tokens",
+    "word_ids", "words", "sequence_ids", "char_to_token", "char_to_word", "n_sequences",
+    "token_to_chars", "token_to_sequence", "token_to_word", "word_to_chars", "word_to_tokens",
 )  # fmt: skip
 _CHANGES: Final = ("pad", "truncate", "set_sequence_id")
 
@@ -266,60 +381,36 @@ def theirs(encoding: Any) -> Any:
     return encoding.original if isinstance(encoding, Encoding) else encoding
 
 
-def _same(encoding: tokenizers.Encoding) -> tokenizers.Encoding:
-    return encoding
-
-
 # ---------------------------------------------------------------------------- many texts
 
 
-def encode(call: Call, inputs: Sequence[Any]) -> list[Encoding] | None:
-    """The encodings of texts and pairs of texts; None if the original must make them."""
-    if len(inputs) == 1 and isinstance(inputs[0], str):
-        return _encode_one(call, inputs[0])
-    texts = [(one,) if isinstance(one, str) else _pair(one) for one in inputs]
-    lists = _ids(call, [text for one in texts for text in one]) if all(texts) else None
+def encode(call: Call, texts: Sequence[Any]) -> list[Encoding] | None:
+    """The encodings of texts; None if the original must make them."""
+    lists = _ids(call, texts)
     if lists is None:
         return None
-    single, pair = (frames[call.special] for frames in call.engine.frames)
+    frame = call.engine.frames[call.special]
     encodings = []
-    following = iter(lists)
-    for one in texts:
-        frame = single if len(one) == 1 else pair
-        ids = [next(following) for _ in one]
-        if frame is None or (call.truncation and not _truncate(call.truncation, frame, ids)):
+    for text, ids in zip(texts, lists, strict=True):
+        kept = _truncated(call, frame, ids)
+        if kept is None:
             return None
-        lengths = (len(ids[0]),) if len(ids) == 1 else (len(ids[0]), len(ids[1]))
-        encodings.append(Encoding(call, frame, one, frame.around(ids), lengths))
+        encodings.append(Encoding(call, frame, text, kept))
     if call.padding:
-        _pad(call.padding, encodings)
+        length = call.padding["length"]
+        if length is None:
+            length = max(map(len, encodings))
+        if multiple := call.padding["pad_to_multiple_of"]:
+            length += -length % multiple
+        for encoding in encodings:
+            encoding.fill(length)
     return encodings
 
 
-def _encode_one(call: Call, text: str) -> list[Encoding] | None:
-    ids = _ids(call, [text])
-    frame = call.engine.frames[0][call.special]
-    if ids is None or frame is None:
-        return None
-    if call.truncation and not _truncate(call.truncation, frame, ids):
-        return None
-    encoding = Encoding(call, frame, (text,), frame.around(ids), (len(ids[0]),))
-    if call.padding:
-        _pad(call.padding, [encoding])
-    return [encoding]
-
-
-def _pair(one: Any) -> tuple[str, ...]:
-    """The two texts of a pair; None if the input is no pair."""
-    if isinstance(one, tuple | list) and len(one) == 2 and all(isinstance(t, str) for t in one):
-        return tuple(one)
-    return ()
-
-
-def _ids(call: Call, texts: list[str]) -> list[list[int]] | None:
+def _ids(call: Call, texts: Sequence[Any]) -> list[list[int]] | None:
     """The ids of each text, without the tokens that the post-processor adds."""
     tokenizer, looked_for = call.engine.tokenizer, call.looked_for
-    if looked_for is None:
+    if looked_for is None or not all(isinstance(text, str) for text in texts):
         return None
     try:
         for text in texts:
@@ -332,24 +423,14 @@ def _ids(call: Call, texts: list[str]) -> list[list[int]] | None:
         return None
 
 
-def _truncate(how: dict[str, Any], frame: Frame, texts: list[list[int]]) -> bool:
-    """Truncate the ids of a text; None if the original must do it."""
+def _truncated(call: Call, frame: Frame, ids: list[int]) -> list[int] | None:
+    """The ids of a text as truncation leaves them; None if the original must do it."""
+    how = call.truncation
+    if how is None:
+        return ids
     room = how["max_length"] - frame.added
-    if room > 0 and sum(map(len, texts)) <= room:
-        return True
-    if len(texts) > 1 or room <= how["stride"] or how["strategy"] == "only_second":
-        return False
-    ids = texts[0]
-    texts[0] = ids[len(ids) - room :] if how["direction"] == "left" else ids[:room]
-    return True
-
-
-def _pad(how: dict[str, Any], encodings: list[Encoding]) -> None:
-    """Pad encodings to the length of the longest, or to the requested length."""
-    length = how["length"]
-    if length is None:
-        length = max(map(len, encodings))
-    if multiple := how["pad_to_multiple_of"]:
-        length += -length % multiple
-    for encoding in encodings:
-        encoding.fill(length)
+    if room > 0 and len(ids) <= room:
+        return ids
+    if room <= how["stride"] or how["strategy"] == "only_second":
+        return None
+    return ids[len(ids) - room :] if call.cuts_left else ids[:room]

@@ -3,7 +3,7 @@
 It contains the original, which stores all settings (components, added tokens, truncation, padding),
 and an engine made from it, which encodes and decodes. Settings are changed in the original, and the
 engine is rebuilt when it is needed next. The original computes what the engine does not: texts
-given as words, and pairs that must be truncated.
+given as words, and pairs.
 """
 
 from __future__ import annotations
@@ -18,8 +18,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 from bytepair._internal.checks import check_many
 from bytepair.compat.conversions import to_huggingface
-from bytepair.compat.huggingface.encoding import Call, Settings, encode, theirs
-from bytepair.compat.huggingface.engine import COMPONENTS, Engine, engine_of, state_of
+from bytepair.compat.huggingface.encoding import (
+    COMPONENTS,
+    Call,
+    Engine,
+    Settings,
+    encode,
+    engine_of,
+    state_of,
+    theirs,
+)
 from bytepair.errors import BytepairError
 from bytepair.tokenizer import Tokenizer as BytepairTokenizer
 
@@ -213,10 +221,9 @@ class Tokenizer:
             is_pretokenized: whether texts are given as lists of words.
             add_special_tokens: whether the post-processor adds its tokens.
         """
-        if not is_pretokenized and isinstance(sequence, str):
-            texts = [sequence if pair is None else (sequence, pair)]
-            if (encodings := self._fast(texts, add_special_tokens)) is not None:
-                return encodings[0]
+        is_text = not is_pretokenized and pair is None and isinstance(sequence, str)
+        if is_text and (encodings := self._fast([sequence], add_special_tokens)) is not None:
+            return encodings[0]
         with self._lock:
             return self._original.encode(sequence, pair, is_pretokenized, add_special_tokens)
 
@@ -239,7 +246,11 @@ class Tokenizer:
         try:
             call = self._calls[special]
         except KeyError:
-            call = self._call(special)
+            with self._lock:
+                engine, call = self._current(), None
+                if not isinstance(engine, str):
+                    call = Call(self, engine, bool(special), *self._settings)
+                self._calls[special] = call
         if call is None:
             return None
         if getattr(inputs, "ndim", 0) == 1:  # an array of numpy
@@ -248,23 +259,10 @@ class Tokenizer:
             return None
         return encode(call, inputs)
 
-    def _call(self, special: bool) -> Call | None:
-        """The current settings of encoding; None if the original encodes."""
-        with self._lock:
-            engine = self._current()
-            call = None
-            if not isinstance(engine, str):
-                call = Call(self, engine, bool(special), *self._settings)
-            self._calls[special] = call
-            return call
-
-    def encode_original(
-        self, texts: tuple[str, ...], special: bool, settings: Settings
-    ) -> tokenizers.Encoding:
-        """Encode one text or two with the original, possibly with other settings."""
+    def encode_original(self, text: str, special: bool, settings: Settings) -> tokenizers.Encoding:
+        """Encode a text with the original, possibly with other settings."""
         with self._set(settings):
-            first, second = (*texts, None)[:2]
-            return self._original.encode(first, second, add_special_tokens=special)
+            return self._original.encode(text, add_special_tokens=special)
 
     def post_process(
         self, encoding: Any, pair: Any = None, add_special_tokens: bool = True
@@ -398,18 +396,6 @@ class Tokenizer:
             self._settings = _settings_of(self._original)
             self._calls = {}
 
-    def _component(self, name: str) -> Any:
-        """A component, which the caller may change in place."""
-        with self._lock:
-            if name not in self._states:
-                self._states[name] = state_of(self._original, name)
-            return getattr(self._original, name)
-
-    def _set_component(self, name: str, value: Any) -> None:
-        with self._lock:
-            setattr(self._original, name, value)
-            self._forget(name)
-
 
 #: The questions that the original answers.
 _OF_ORIGINAL = (
@@ -419,12 +405,20 @@ _OF_ORIGINAL = (
 
 
 def _component(name: str) -> property:
-    """A property for a component of the original."""
-    return property(
-        lambda self: self._component(name),
-        lambda self, value: self._set_component(name, value),
-        doc=f"The `{name}` of the original.",
-    )
+    """A property for a component of the original, which the caller may change in place."""
+
+    def component(self: Tokenizer) -> Any:
+        with self._lock:
+            if name not in self._states:
+                self._states[name] = state_of(self._original, name)
+            return getattr(self._original, name)
+
+    def replace(self: Tokenizer, value: Any) -> None:
+        with self._lock:
+            setattr(self._original, name, value)
+            self._forget(name)
+
+    return property(component, replace, doc=f"The `{name}` of the original.")
 
 
 for _name in COMPONENTS:
