@@ -81,17 +81,6 @@ def test_ordinary_encoding(text: str) -> None:
     assert OURS._encode_only_native_bpe(text) == OURS.encode_ordinary(text)
 
 
-@given(texts.filter(unambiguous), allowed)
-def test_encoding_with_unstable_ends(text: str, allow: Any) -> None:
-    options = {"allowed_special": allow, "disallowed_special": ()}
-    stable, endings = OURS.encode_with_unstable(text, **options)
-    expected, theirs = THEIRS.encode_with_unstable(text, **options)
-    assert stable == expected
-    assert sorted(endings) == sorted(theirs)
-    for ending in endings:
-        assert OURS.decode_bytes(stable + ending).startswith(text.encode())
-
-
 @given(st.one_of(st.binary(max_size=12), texts.map(str.encode)), st.binary(max_size=3))
 def test_encoding_bytes(head: bytes, tail: bytes) -> None:
     assert OURS._encode_bytes(head + tail) == THEIRS._encode_bytes(head + tail)
@@ -143,7 +132,7 @@ def test_properties() -> None:
 
 
 def test_the_wrapper_has_every_public_name() -> None:
-    public = {name for name in dir(THEIRS) if not name.startswith("_")}
+    public = {name for name in dir(THEIRS) if not name.startswith("_")} - {"encode_with_unstable"}
     assert public <= set(dir(OURS))
     assert {name for name in vars(original) if name[0] != "_"} - {
         "core", "model", "registry", "load",

@@ -20,7 +20,7 @@ from bytepair.formats import gguf
 from bytepair.properties import metadata, post_processor
 from bytepair.properties.entries import ENTRIES, FLAGS, TOKENS
 from bytepair.tokenizer.vocabulary import with_roles_of
-from formats import TARGETS, json_of, load_options, small
+from formats import TARGETS, json_of, load, load_options, small
 from messages import told
 
 NAMES = ["<s>", "</s>", "<pad>", "<turn>", "<unk>", "<other>"]
@@ -122,7 +122,8 @@ def test_every_entry_is_equal_or_reported(
                 for note, value in stated.items()
                 if note not in {post_processor.NOTE, "stop_tokens"}
             }
-        before = base.replace(notes=stated)
+        processor = json.loads(stated.get(post_processor.NOTE, "null"))
+        before = load(json_of(base) | {"post_processor": processor}).replace(notes=stated)
         path = tmp_path_factory.mktemp("x") / files[target]
         losses = export_losses(before, path if target == "alone" else format)
         try:
@@ -485,11 +486,18 @@ def test_the_generation_config_of_a_folder_is_kept(tmp_path: Path) -> None:
     assert not metadata.of(tok.replace(roles={"eos": "<turn>"})).stops
 
 
-def test_what_doubles_a_text_is_not_followed() -> None:
+def test_what_doubles_a_text_is_refused() -> None:
     one = template([], [])
     processor = {"type": "Sequence", "processors": [{**one, "single": one["single"] * 2}] * 60}
-    notes = {post_processor.NOTE: json.dumps(processor)}
-    assert metadata.values(plain().replace(notes=notes))[post_processor.NOTE] == processor
+    with told(FormatError):
+        load(json_of(plain()) | {"post_processor": processor})
+
+
+def test_flags_that_are_false_add_nothing(tmp_path: Path) -> None:
+    tok = load(json_of(plain()) | {"post_processor": template(["<s>"], [])})
+    tok = tok.replace(notes={"bos_token": "<s>", "add_bos_token": "false"})
+    again = bytepair.load(tok.export(tmp_path, "huggingface"))
+    assert bytepair.tokenizer.text_rules(again).around == ([], [])
 
 
 def test_damaged_notes_of_native_files_are_errors_of_bytepair() -> None:

@@ -91,7 +91,6 @@ END_OF_TEXT: Final = "eod_token"
 JSON_NOTES: Final = {
     "templates": "chat_templates",
     "stops": "stop_tokens",
-    "post_processor": "huggingface.post_processor",
     "config": "huggingface.config",
     "generation": "huggingface.generation_config",
 }
@@ -111,7 +110,6 @@ class Metadata(NamedTuple):
         template: the default chat template; "" if there is none, whatever the names of tokens.
         templates: the other chat templates, by name.
         stops: the tokens at which generation stops: names, or ids of ordinary tokens.
-        post_processor: that of a `tokenizer.json`, as JSON has it.
         config: the other fields of `tokenizer_config.json`.
         generation: the other fields of `generation_config.json`.
     """
@@ -121,7 +119,6 @@ class Metadata(NamedTuple):
     template: str | None = None
     templates: Mapping[str, str] = _NONE
     stops: Sequence[str | int] = ()
-    post_processor: dict[str, Any] | None = None
     config: Mapping[str, Any] = _NONE
     generation: Mapping[str, Any] = _NONE
 
@@ -136,7 +133,6 @@ class Metadata(NamedTuple):
             template=notes.get(TEMPLATE_NOTE),
             templates=templates_of(notes),
             stops=_stops(notes),
-            post_processor=json_note(notes, JSON_NOTES["post_processor"], dict) or None,
             config=json_note(notes, JSON_NOTES["config"], dict),
             generation=json_note(notes, JSON_NOTES["generation"], dict),
         )

@@ -113,14 +113,13 @@ def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     """
     by_note: dict[str, Any] = dict(tokens(tokenizer))
     by_note |= {note: True for note, value in flags(tokenizer).items() if value}
-    processor = post_processor.from_notes(tokenizer.notes)
-    around = post_processor.around(processor, tokenizer.special_tokens)
+    around = post_processor.of(tokenizer) if post_processor.is_more(tokenizer) else None
     stated = list(of(tokenizer).stops)
     more = {
         roles.TEMPLATE: roles.chat_template(tokenizer),
         roles.TEMPLATES: templates_of(tokenizer.notes),
         roles.STOPS: [] if stated == ends(tokenizer) else stated,
-        post_processor.NOTE: processor if post_processor.is_more(around, tokenizer) else None,
+        post_processor.NOTE: around,
     }
     return by_note | {note: value for note, value in more.items() if value}
 
@@ -133,7 +132,8 @@ def lost(
 ) -> list[MetadataEntry]:
     """The entries that a file from which these notes are read would not have, or otherwise."""
     here = values(tokenizer)
-    there = values(_core.Tokenizer(_core.with_notes(tokenizer, dict(notes))))
+    bare = _core.Model.from_ranks({}, r"(?s:.)", tokenizer.special_tokens, dict(notes))
+    there = values(_core.Tokenizer(bare))
     return [entry for entry in ENTRIES if here.get(entry.note) != there.get(entry.note)]
 
 
@@ -154,12 +154,12 @@ def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
 
 def lost_alone(tokenizer: _core.Tokenizer) -> list[str]:
     """The entries that a `tokenizer.json` without the other files of its folder does not have."""
-    processor = post_processor.written(tokenizer)
-    alone = Metadata(post_processor=processor or None)
-    notes = post_processor.with_implied(alone, tokenizer.special_tokens).to_notes()
+    around = post_processor.written(tokenizer)
+    notes = post_processor.with_implied(Metadata(), tokenizer.special_tokens, around).to_notes()
+    entries = [entry for entry in lost(tokenizer, notes) if entry.kind != "around"]
     return [
         f"{what} (export to a folder, whose other files have this)"
-        for what in described(tokenizer, lost(tokenizer, notes))
+        for what in described(tokenizer, entries)
     ]
 
 
@@ -213,7 +213,6 @@ def renumbered(
         name: value for name, value in old.generation.items() if not isinstance(value, list | dict)
     }
     new = old._replace(
-        post_processor=post_processor.renumbered(old.post_processor, special),
         stops=[stop for stop in moved if stop is not None],
         generation=plain,
     )

@@ -1,8 +1,9 @@
 """A wrapper with the API of tiktoken: `from bytepair.compat import tiktoken`.
 
-An `Encoding` has all public methods and properties of tiktoken's, with the same ids, the same rules
-for special tokens and the same types of errors. One difference: text that the pattern does not
-match becomes pretokens of its own, where tiktoken drops it; published patterns match all text.
+An `Encoding` has the public methods and properties of tiktoken's, but for `encode_with_unstable`
+(`bytepair.engines.cover` is exact instead), with the same ids, the same rules for special tokens
+and the same types of errors. One difference: text that the pattern does not match becomes pretokens
+of its own, where tiktoken drops it; published patterns match all text.
 
 It can replace tiktoken in an unchanged program, if nothing has imported tiktoken yet:
 

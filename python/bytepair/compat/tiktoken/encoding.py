@@ -2,21 +2,15 @@
 
 Ranks come from tiktoken and its plugins, so `get_encoding` downloads and caches the same files as
 they do.
-
-More text can change only the ids of a text's last pretoken. Its bytes may continue as one token, as
-a token that begins inside it, or, if it ends in white space, as two halves that later text would
-split (`completions`).
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
 from importlib import import_module
-from itertools import takewhile
 from pkgutil import iter_modules
 from typing import Any, Literal, TypeAlias
 
@@ -147,21 +141,6 @@ class Encoding:
             batch.append(ids)
         return batch
 
-    def encode_with_unstable(
-        self, text: str, *, allowed_special: Allowed = _NONE, disallowed_special: Disallowed = "all"
-    ) -> tuple[list[int], list[list[int]]]:
-        """Encode an incomplete text.
-
-        The result are the ids that stay, and sequences of ids whose bytes begin with the rest.
-        """
-        pieces = self._pieces(text, allowed_special, disallowed_special)
-        last = pieces[-1] if pieces else 0
-        ids = self.encode(text, allowed_special=allowed_special, disallowed_special=())
-        if isinstance(last, int):
-            return ids, []
-        stable, rest = self._unstable(ids, last)
-        return stable, completions(self._tokenizer, self._sorted_tokens, rest)
-
     def encode_single_token(self, text_or_bytes: str | bytes) -> int:
         """The id of one token, special or not; a KeyError if it does not exist."""
         token = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
@@ -280,13 +259,6 @@ class Encoding:
             end = match.end()
         return [*pieces, text[end:]] if end < len(text) else pieces
 
-    def _unstable(self, ids: list[int], text: str) -> tuple[list[int], bytes]:
-        """The ids before the last pretoken of `text`, with which they end, and the bytes after."""
-        pretokens = _core.pretokenize(self._tokenizer, text)
-        last = len(self._encode_single_piece(pretokens[-1])) if pretokens else 0
-        stable = ids[: len(ids) - unstable_length(self._tokenizer, ids, last)]
-        return stable, self._tokenizer.decode_bytes(ids[len(stable) :])
-
     def _encode_single_piece(self, text_or_bytes: str | bytes) -> list[int]:
         """Encode without splitting."""
         piece = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
@@ -305,8 +277,16 @@ class Encoding:
             return self.encode_ordinary(text.decode())
         except UnicodeDecodeError as error:
             valid, rest = text[: error.start].decode(), text[error.start :]
-        stable, before = self._unstable(self.encode_ordinary(valid), valid)
-        return stable + _core.encode_pretoken(self._tokenizer, before + rest)
+        ids, pretokens = self.encode_ordinary(valid), _core.pretokenize(self._tokenizer, valid)
+        cut = len(ids) - (len(self._encode_single_piece(pretokens[-1])) if pretokens else 0)
+        if cut < len(ids) and self._is_space(ids[cut]):  # more text may split white space otherwise
+            while cut and self._is_space(ids[cut - 1]):
+                cut -= 1
+        last = self._tokenizer.decode_bytes(ids[cut:])
+        return ids[:cut] + _core.encode_pretoken(self._tokenizer, last + rest)
+
+    def _is_space(self, id: int) -> bool:
+        return not self._tokenizer.token_bytes(id).strip(b" \n\t")
 
     # ------------------------------------------------------------------------ pickling
 
@@ -368,73 +348,3 @@ def get_encoding(encoding_name: Any) -> Encoding:
             raise ValueError(f"unknown encoding {encoding_name!r}; there are {', '.join(names)}")
         ENCODINGS[encoding_name] = Encoding(**ENCODING_CONSTRUCTORS[encoding_name]())
     return ENCODINGS[encoding_name]
-
-
-_SPACE = frozenset(b" \n\t")
-
-
-def unstable_length(tokenizer: _core.Tokenizer, ids: Sequence[int], length: int) -> int:
-    """How many ids at the end are unstable, given how many the last pretoken has.
-
-    White space before white space may be split in another way when more text comes.
-    """
-    special = frozenset(tokenizer.special_tokens.values())
-
-    def is_space(id: int) -> bool:
-        return id not in special and _SPACE.issuperset(tokenizer.token_bytes(id))
-
-    if length and is_space(ids[len(ids) - length]):
-        while length < len(ids) and is_space(ids[len(ids) - length - 1]):
-            length += 1
-    return length
-
-
-def completions(
-    tokenizer: _core.Tokenizer, tokens: Sequence[bytes], rest: bytes
-) -> list[list[int]]:
-    """Sequences of ids whose bytes begin with `rest`; `tokens` are the ordinary ones, sorted."""
-    if not rest:
-        return []
-    sequences: set[tuple[int, ...]] = {
-        (tokenizer.token_id(token),) for token in _starting_with(tokens, rest)
-    }
-    for cut in range(1, len(rest)):
-        for token in _starting_with(tokens, rest[cut:]):
-            ids = _encode(tokenizer, rest[:cut] + token)
-            sequences.add(_covering(tokenizer, ids, len(rest)))
-    if halves := _halves(rest):
-        sequences.add(tuple(id for half in halves for id in _core.encode_pretoken(tokenizer, half)))
-    return [list(ids) for ids in sorted(sequences)]
-
-
-def _starting_with(tokens: Sequence[bytes], prefix: bytes) -> Iterator[bytes]:
-    following = (tokens[place] for place in range(bisect_left(tokens, prefix), len(tokens)))
-    return takewhile(lambda token: token.startswith(prefix), following)
-
-
-def _encode(tokenizer: _core.Tokenizer, possible: bytes) -> list[int]:
-    """Encode with splitting where the bytes are text, else without."""
-    try:
-        return tokenizer.encode(possible.decode())
-    except UnicodeDecodeError:
-        return _core.encode_pretoken(tokenizer, possible)
-
-
-def _covering(tokenizer: _core.Tokenizer, ids: Sequence[int], length: int) -> tuple[int, ...]:
-    """The first ids whose bytes are at least `length`."""
-    covered = 0
-    for count, id in enumerate(ids, 1):
-        covered += len(tokenizer.token_bytes(id))
-        if covered >= length:
-            return tuple(ids[:count])
-    return tuple(ids)
-
-
-def _halves(rest: bytes) -> tuple[bytes, bytes] | None:
-    """The bytes before a last character of white space, and that character."""
-    last = rest.decode(errors="surrogateescape")[-1]
-    size = len(last.encode(errors="surrogateescape"))
-    # Python counts four control characters as white space that Unicode does not.
-    if len(rest) > size and last.isspace() and last not in "\x1c\x1d\x1e\x1f":
-        return rest[:-size], rest[-size:]
-    return None

@@ -70,7 +70,10 @@ def _warn_of_rebuilding(folder: Path, config: Mapping[str, Any], parts: Parts) -
 
 
 def _with_implied(parts: Parts) -> Parts:
-    stated = post_processor.with_implied(Metadata.of(parts.notes), parts.special_tokens)
+    assert isinstance(parts.rules, _core.TextRules)
+    special = parts.special_tokens
+    around = post_processor.around(parts.rules, special)
+    stated = post_processor.with_implied(Metadata.of(parts.notes), special, around)
     parts.notes.update(stated.to_notes())
     return parts
 
@@ -97,12 +100,7 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
 
 def text(tokenizer: _core.Tokenizer) -> str:
     """The text of a `tokenizer.json`; an entry of the vocabulary or a merge on each line."""
-    processor = post_processor.written(tokenizer)
-    if post_processor.from_notes(tokenizer.notes) != processor:
-        new = {post_processor.NOTE: ""} | Metadata(post_processor=processor).to_notes()
-        notes = tokenizer.notes | new
-        tokenizer = _core.Tokenizer(_core.with_notes(tokenizer, notes))
-    return _core.tokenizer_json(tokenizer)
+    return _core.tokenizer_json(post_processor.with_written(tokenizer))
 
 
 def is_alone(path: Path) -> bool:
