@@ -142,7 +142,6 @@ def test_methods_replace_a_file_only_when_asked(folder: Path) -> None:
         "rows.parquet": rows.save,
         "sizes.csv": bytepair.evaluate.sweep(tok).save,
         "bytes.npy": partial(bytepair.evaluate.save_token_bytes, tok),
-        "ids.npy": bytepair.prune(tok, 300).save_ids,
         "page.html": partial(bytepair.explore.save, {"tok": tok}, "text"),
     }
     for name, save in savers.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 from pathlib import Path
@@ -14,7 +15,7 @@ from bytepair.cli import option, paths
 from bytepair.cli.messages import BadValue, Misuse, advice_in_words, in_words, tell
 from bytepair.cli.paths import OUTPUT_FILE
 from bytepair.corpus.column import Errors
-from bytepair.files.outputs import check_output
+from bytepair.files.outputs import check_output, write_whole
 
 
 @option.command(
@@ -161,7 +162,11 @@ def prune(
         raise Misuse("pass --counts, --vocab-size or --unreachable: which tokens to keep")
     path = pruned.tokenizer.save(out, overwrite=overwrite)
     if ids is not None:
-        pruned.save_ids(ids, overwrite=overwrite)
+        import numpy as np
+
+        file = io.BytesIO()
+        np.save(file, pruned.ids)
+        write_whole(ids, file.getvalue(), overwrite=overwrite)
     gone = tok.vocab_size - pruned.tokenizer.vocab_size
     click.echo(f"{path}: {pruned.tokenizer.vocab_size:,} ids, {gone:,} fewer")
     _tell_next(tokenizer, path, "--by tokens", pattern)

@@ -83,7 +83,9 @@ class RustBPETokenizer:
     @classmethod
     def train_from_iterator(cls, text_iterator: Iterable[str], vocab_size: int) -> RustBPETokenizer:
         """Train on texts; `vocab_size` includes the special tokens."""
-        return cls(learnt(text_iterator, vocab_size, SPECIAL_TOKENS), "<|bos|>")
+        texts = Texts(text_iterator)  # even if they look like paths
+        tokenizer = train(texts, vocab_size, pattern=SPLIT_PATTERN, special_tokens=SPECIAL_TOKENS)
+        return cls(tokenizer, "<|bos|>")
 
     @classmethod
     def from_directory(
@@ -207,11 +209,6 @@ class RustBPETokenizer:
             if with_token_id:
                 tokens.append(f"{_GREY}({id}){_RESET}")
         return "|".join(tokens)
-
-
-def learnt(texts: Iterable[str], vocab_size: int, special_tokens: Sequence[str]) -> Tokenizer:
-    """Train on texts, even if they look like paths, with nanochat's pattern."""
-    return train(Texts(texts), vocab_size, pattern=SPLIT_PATTERN, special_tokens=special_tokens)
 
 
 # ---------------------------------------------------------------------------- folders

@@ -17,6 +17,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -80,16 +81,6 @@ def is_name(name: str) -> bool:
     return name in tiktoken.list_encoding_names()
 
 
-#: How the names of OpenAI's models begin, with their encoding; the longest beginning counts.
-_MODELS: Final = {
-    "gpt-2": "gpt2", "gpt2": "gpt2", "davinci": "r50k_base", "text-davinci": "p50k_base",
-    "code-davinci": "p50k_base", "gpt-3": "cl100k_base", "gpt-4": "cl100k_base",
-    "gpt4": "cl100k_base", "text-embedding": "cl100k_base", "gpt-4o": "o200k_base",
-    "gpt4o": "o200k_base", "gpt-4.": "o200k_base", "gpt-5": "o200k_base", "chatgpt": "o200k_base",
-    "o1": "o200k_base", "o3": "o200k_base", "o4": "o200k_base", "gpt-oss": "o200k_harmony",
-}  # fmt: skip
-
-
 def near(name: str) -> str | None:
     """The encoding that a name may mean: that of a model of OpenAI, or one of a similar name.
 
@@ -100,9 +91,10 @@ def near(name: str) -> str | None:
     """
     from difflib import get_close_matches
 
-    models = [model for model in _MODELS if re.match(rf"{re.escape(model)}(?![a-z])", name)]
-    if models:
-        return _MODELS[max(models, key=len)]
+    with suppress(ImportError, KeyError):
+        from bytepair._internal.extras import tiktoken
+
+        return tiktoken.encoding_name_for_model(name)
     return next(iter(get_close_matches(name, [*ENCODINGS, *_BY_TIKTOKEN], 1, 0.7)), None)
 
 

@@ -278,39 +278,30 @@ def _batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield batch
 
 
-class _Index:
-    """The ordinary tokens sorted by bytes, and a tokenizer that always merges.
+class _Index(NamedTuple):
+    """The ordinary tokens, and a tokenizer that always merges.
 
     Attributes:
+        ids: the tokens and their ids.
+        tokens: the tokens, sorted.
         merging: a tokenizer that encodes a pretoken by merging even if it is a token.
         whole_wins: whether a pretoken that is a token becomes that token without merging.
         longest: the length of the longest token in bytes.
     """
 
-    def __init__(self, tokenizer: _core.Tokenizer) -> None:
-        self._ids = tokenizer.mergeable_ranks()
-        # By their first bytes, so that no single call holds the interpreter lock for long.
-        self._groups: dict[bytes, list[bytes]] = {}
-        for token in self._ids:
-            self._groups.setdefault(token[:2], []).append(token)
-        for group in self._groups.values():
-            group.sort()
-        self.whole_wins = tokenizer.merge_rule == "ranks" or _core.ignores_merges(tokenizer)
-        self.longest = max(map(len, self._ids), default=0)
-        self.merging = _without_whole(tokenizer, self._ids)
+    ids: dict[bytes, int]
+    tokens: list[bytes]
+    merging: _core.Tokenizer
+    whole_wins: bool
+    longest: int
 
     def starting_with(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
         """The tokens with this prefix, and their ids."""
-        if len(prefix) < 2:
-            groups = [key for key in sorted(self._groups) if key.startswith(prefix)]
-        else:
-            groups = [prefix[:2]] if prefix[:2] in self._groups else []
-        for key in groups:
-            tokens = self._groups[key]
-            for place in range(bisect_left(tokens, prefix), len(tokens)):
-                if not tokens[place].startswith(prefix):
-                    break
-                yield tokens[place], self._ids[tokens[place]]
+        for place in range(bisect_left(self.tokens, prefix), len(self.tokens)):
+            token = self.tokens[place]
+            if not token.startswith(prefix):
+                break
+            yield token, self.ids[token]
 
 
 def _without_whole(tokenizer: _core.Tokenizer, ids: dict[bytes, int]) -> _core.Tokenizer:
@@ -329,4 +320,7 @@ def _without_whole(tokenizer: _core.Tokenizer, ids: dict[bytes, int]) -> _core.T
 
 @lru_cache(maxsize=4)
 def _index(tokenizer: _core.Tokenizer) -> _Index:
-    return _Index(tokenizer)
+    ids = tokenizer.mergeable_ranks()
+    whole_wins = tokenizer.merge_rule == "ranks" or _core.ignores_merges(tokenizer)
+    longest = max(map(len, ids), default=0)
+    return _Index(ids, sorted(ids), _without_whole(tokenizer, ids), whole_wins, longest)

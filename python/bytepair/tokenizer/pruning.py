@@ -16,19 +16,15 @@ they have no parts; without one of them, texts that do not contain it are divide
 from __future__ import annotations
 
 import heapq
-import io
 import itertools
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
 from bytepair import _core, reference
 from bytepair._internal.checks import check_kind, integers
 from bytepair.errors import ArgumentError, CountsError, VocabularyError
-from bytepair.files.outputs import write_whole
 from bytepair.properties.tokens import pairs_of_ranks
 from bytepair.tokenizer.vocabulary import renumbered
 
@@ -85,30 +81,6 @@ class Pruned:
 
     tokenizer: Tokenizer
     ids: NDArray[np.int32]
-
-    def save_ids(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write `ids` to a `.npy` file, which appears complete or not at all.
-
-        Args:
-            path: The output file.
-            overwrite: Whether a file that exists is replaced; else this is an `OverwriteError`.
-
-        Returns:
-            The path of the file.
-
-        Example:
-            >>> import bytepair, numpy, tempfile
-            >>> pruned = bytepair.prune(bytepair.train(["hello hello"], vocab_size=268), 267)
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     numpy.load(pruned.save_ids(f"{folder}/ids.npy"))[-1]
-            np.int32(266)
-        """
-        import numpy as np
-
-        path, data = Path(path), io.BytesIO()
-        np.save(data, self.ids)
-        write_whole(path, data.getvalue(), overwrite=overwrite)
-        return path
 
 
 def prune(
@@ -386,8 +358,7 @@ def unreachable(tokenizer: _core.Tokenizer) -> list[int]:
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     ranks = tokenizer.mergeable_ranks()
     if tokenizer.merge_rule == "ranks":
-        results = {left + right for left, right in pairs_of_ranks(ranks)}
-        return [id for token, id in ranks.items() if len(token) > 1 and token not in results]
+        return _core.unmade_ids(tokenizer)
     if tokenizer.merge_rule == "characters":
         return [
             id for token, id in ranks.items() if _core.encode_pretoken(tokenizer, token) != [id]
