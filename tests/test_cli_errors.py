@@ -76,7 +76,6 @@ def test_wrong_usage_is_one_line(
     [
         ("convert tokenizer x --source-format foo", "there is no format 'foo'; there are bytepair"),
         ("convert tokenizer x.tiktoken", "; pass --lossy to write it without these"),
-        ("download --endpoint notaurl --out d", "the endpoint 'notaurl' is not a URL such as http"),
         (
             "train bad.txt -o new",
             "bad.txt is not UTF-8 at byte 1; repair it, or pass --errors replace",
@@ -187,12 +186,9 @@ TRAIN: Final = click.Command(
     params=[
         click.Option(["--errors"], type=click.Choice(["strict", "replace"])),
         click.Option(["--vocab-size"]), click.Option(["--special-token", "special_tokens"]),
-        click.Option(["--progress/--no-progress"]),
+        click.Option(["--progress/--no-progress"]), click.Option(["--lossy"], is_flag=True),
     ],
 )  # fmt: skip
-CONVERT: Final = click.Command(
-    "convert", params=[click.Option(["--lossy"], is_flag=True), click.Option(["--pattern"])]
-)
 
 
 @pytest.mark.parametrize(
@@ -201,29 +197,12 @@ CONVERT: Final = click.Command(
         ("no", None, 'pass errors="replace" to go on', ["no", "pass --errors replace to go on"]),
         ("no", None, "pass vocab_size=300", ["no", "pass --vocab-size 300"]),
         ("vocab_size is 3, too small", "vocab_size", "", ["--vocab-size is 3, too small"]),
-        ("errors is 'x'", "errors", "", ["--errors is 'x'"]),
         ("there are errors here", "errors", "", ["there are errors here"]),
-        (
-            "no", None, "pass special_tokens=, or {} if there are none",
-            ["no", "pass --special-token, or {} if there are none"],
-        ),
-        (
-            "no", None, "pass lossy=True to read it",
-            ["no", "pass --lossy of bytepair convert to read it"],
-        ),
+        ("no", None, "pass lossy=True to read it", ["no", "pass --lossy to read it"]),
         ("no", None, "raise vocab_size", ["no", "raise --vocab-size"]),
         ("no", None, "pass progress=False", ["no", "pass --no-progress"]),
-        (
-            "no", None, 'pass special_tokens=["<a>", "b"] to leave them out',
-            ["no", "pass --special-token '<a>' --special-token b to leave them out"],
-        ),
-        # What needs an argument that the command lacks is left out.
-        ("it is bad", None, "pass other=True to go on", ["it is bad"]),
-        ("it is bad", None, "raise max_document_bytes", ["it is bad"]),
-        ("it is bad", None, "mend it, or pass other=3, or leave it",
-         ["it is bad", "mend it, or leave it"]),
-        ("it is bad", None, 'pass errors="skip", or errors="replace"',
-         ["it is bad", "pass --errors replace"]),
+        # What the command lacks stays an argument of Python.
+        ("it is bad", None, "pass other=True to go on", ["it is bad", "pass other=True to go on"]),
         ("other is bad", "other", "", ["other is bad"]),
     ],
 )  # fmt: skip
@@ -231,7 +210,7 @@ def test_options_are_those_of_the_command(
     message: str, option: str | None, hint: str, lines: list[str]
 ) -> None:
     error = BytepairError(message, option=option, hint=hint)
-    assert in_words(error, [TRAIN, CONVERT]) == lines
+    assert in_words(error, TRAIN) == lines
 
 
 @pytest.mark.parametrize(
@@ -264,5 +243,5 @@ def test_a_name_does_not_command_the_terminal(
 @pytest.mark.timeout(20)
 def test_a_long_name_in_an_error_takes_no_time() -> None:
     command = click.Command("count", params=[click.Option(["--errors"])])
-    (problem,) = in_words(BytepairError(" a=[" * 100_000, hint=" a=[" * 100_000), [command])
-    assert len(problem) <= 1_000
+    for text in in_words(BytepairError(" a=[" * 100_000, hint=" a=[" * 100_000), command):
+        assert len(text) <= 1_000

@@ -317,8 +317,11 @@ def test_the_shards_of_climbmix_with_the_one_for_validation(server: Server, tmp_
     )
 
 
-def test_the_command_adds_the_one_for_validation(server: Server, tmp_path: Path) -> None:
-    words = ["download", "climbmix", "-n", "1", "--out", str(tmp_path), "--endpoint", server.url]
+def test_the_command_adds_the_one_for_validation(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", server.url)
+    words = ["download", "climbmix", "-n", "1", "--out", str(tmp_path)]
     assert run(*words, cwd=tmp_path).stdout.startswith("2 files, ")
     assert left(tmp_path) == ["shard_00000.parquet", "shard_06542.parquet"]
 

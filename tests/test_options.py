@@ -57,24 +57,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("evaluate --max-chars 5", "--max-chars would be ignored: there is neither --train nor"),
         ("evaluate --sizes x.png", "x.png must end in .csv or .svg"),
         ("evaluate --token-bytes x.txt", "x.txt must end in .npy or .pt"),
-        ("inspect --text hi --tokens 3", "--text and --tokens contradict each other"),
+        ("inspect --text hi --json", "--text and --json contradict each other"),
         ("plan --params 1M --depth 2", "--params and --depth contradict each other"),
         ("plan --preset nanochat-2026", "give the number of parameters (--params) or of layers"),
         ("plan --params 1M --corpus a.txt", "--corpus would be ignored: it needs --tokenizer"),
         (
-            "plan --params 1M -t tokenizer --chars-per-second 1M",
-            "--chars-per-second would be ignored: it is measured",
+            "plan --params 1M -t tokenizer --vocab-size 1M",
+            "--vocab-size would be ignored: it is measured",
         ),
         ("plan --params 1M --vocab-size 9", "a vocabulary has at least the 256 bytes"),
         ("verify tokenizer --ties hf", "--ties would be ignored: it needs COUNTS"),
-        (
-            "verify tokenizer --samples 3",
-            "--samples would be ignored: tokenizer contains no shards",
-        ),
-        (
-            "verify tokenizer counts.parquet --samples 3",
-            "--samples would be ignored: COUNTS verifies",
-        ),
         ("verify shards --min-count 2", "--min-count would be ignored: shards contains shards"),
         (
             "count a.txt --rank 0 --world-size 1 --memory-limit 1M",
@@ -169,8 +161,8 @@ def test_sizes_of_vocabularies_have_endings(tmp_path: Path) -> None:
     assert bytepair.load(tmp_path / "tokenizer").vocab_size == 266
     error = run("train", "a.txt", "--vocab-size", "64kB", cwd=tmp_path, code=2).stderr.decode()
     assert "'64kB' is not an integer" in error
-    out = run("plan", "--params", "1M", "--vocab-size", "64k", "--width", "1", cwd=tmp_path).stdout
-    assert b"128,000 ids would add" in out
+    out = run("plan", "--params", "1M", "--vocab-size", "64k", cwd=tmp_path).stdout
+    assert b"shards" in out
 
 
 def test_a_min_count_that_is_too_high_is_reported(tmp_path: Path) -> None:

@@ -456,16 +456,12 @@ def test_the_command_trains_languages_of_a_folder(tmp_path: Path) -> None:
     )
     parity = bytepair.training.Parity(development=development)
     assert bytepair.load(tmp_path / "1") == bytepair.train(sources, 290, recipe=parity)
-    more = ("--ratios", "hi=2.5,en=1", "--window", "5", "--alpha", "1.5", "--global-merges", "3")
-    run("train", "hi=texts/hi.txt", "en=texts/en.txt", *options, *more, "-o", "2", cwd=tmp_path)
-    parity = bytepair.training.Parity(
-        ratios={"hi": 2.5, "en": 1}, window=5, alpha=1.5, global_merges=3
-    )
+    run("train", "hi=texts/hi.txt", "en=texts/en.txt", *options, "-o", "2", cwd=tmp_path)
+    parity = bytepair.training.Parity()
     in_order = {"hi": sources["hi"], "en": sources["en"]}
     assert bytepair.load(tmp_path / "2") == bytepair.train(in_order, 290, recipe=parity)
     for wrong in (
-        ("--window", "5"), ("--parity", "--alpha", "3"), ("--parity", "--mixture", "en=1,hi=1"),
-        ("--parity", "--ratios", "en=0,hi=1"), ("--ratios", "en=1,hi=1"),
+        ("--development", "parallel/*.txt"), ("--parity", "--mixture", "en=1,hi=1"),
     ):  # fmt: skip
         run("train", "texts/*.txt", *wrong, cwd=tmp_path, code=2)
 

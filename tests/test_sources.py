@@ -238,13 +238,12 @@ def test_the_page_takes_a_published_name(published: Path, shared: Path) -> None:
             page.kill()
 
 
-def test_commands_limit_memory_and_tokens_as_python_does(folder: Path) -> None:
-    words = ["--vocab-size", "280", "--max-token-bytes", "3", "--memory-limit", "1M"]
+def test_commands_limit_memory_as_python_does(folder: Path) -> None:
+    words = ["--vocab-size", "280", "--memory-limit", "1M"]
     assert run(folder, "train", "a.jsonl", *words, "-o", "tok").returncode == 0
     expected = bytepair.train(
         folder / "a.jsonl",
         280,
-        options=bytepair.TrainOptions(max_token_bytes=3),
         reading=bytepair.Reading(memory_limit=10**6),
     )
     assert bytepair.load(folder / "tok") == expected

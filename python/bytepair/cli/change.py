@@ -12,7 +12,7 @@ import click
 
 import bytepair
 from bytepair.cli import option, paths
-from bytepair.cli.messages import BadValue, Misuse, advice_in_words, in_words, tell
+from bytepair.cli.messages import BadValue, Misuse, in_words, tell, with_options
 from bytepair.cli.paths import OUTPUT_FILE
 from bytepair.corpus.column import Errors
 from bytepair.files.outputs import check_output, write_whole
@@ -86,9 +86,8 @@ def convert(
     losses = bytepair.compat.export_losses(tokenizer, format or target, target)
     for lost in losses:
         tell("warning", f"not kept in {path}: {lost}")
-    advice = advice_in_words(losses.hint)
-    if advice:
-        tell("hint", advice)
+    if losses.hint:
+        tell("hint", with_options(losses.hint))
     click.echo(f"{tokenizer.vocab_size:,} ids written to {path}")
 
 

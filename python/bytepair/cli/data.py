@@ -101,9 +101,6 @@ def _report_counts(counts: bytepair.Counts, out: Path) -> None:
 @click.option(
     "--merges", type=option.number, default=3000, help="Use the first merges, up to this number."
 )
-@click.option(
-    "--rounds", type=option.number, default=100, help="Solve at most this many linear programs."
-)
 @option.max_chars
 @option.threads
 @option.column
@@ -116,7 +113,6 @@ def mixture(
     pattern: str | None,
     source: tuple[str, ...],
     merges: int,
-    rounds: int,
     as_json: bool,
     threads: int | None,
     **reading: Any,
@@ -131,7 +127,7 @@ def mixture(
     """
     tok = bytepair.load(tokenizer, pattern=pattern)
     result = bytepair.training.infer_mixture(
-        tok, paths.groups_of(source), merges=merges, rounds=rounds,
+        tok, paths.groups_of(source), merges=merges,
         reading=bytepair.Reading(**reading), threads=threads,
     )  # fmt: skip
     click.echo(
@@ -165,19 +161,17 @@ def mixture(
 @click.option(
     "--pattern", default="*.parquet", help="A glob that selects files of a data set on the Hub."
 )
-@click.option("--workers", type=option.number, default=4, help="The number of parallel downloads.")
-@click.option("--endpoint", help="The URL of the Hub.  [default: HF_ENDPOINT, or huggingface.co]")
 def download(
     dataset: str,
     n: int,
     dir: Path | None,
-    **options: Any,
+    pattern: str,
 ) -> None:
     """Download the files of a data set; run it again to resume.
 
     DATASET: fineweb-edu, climbmix, or a data set on the Hugging Face Hub (owner/name).
     """
-    files = bytepair.corpus.download_dataset(dataset, n, dir=dir, **options)
+    files = bytepair.corpus.download_dataset(dataset, n, dir=dir, pattern=pattern)
     size = sum(file.stat().st_size for file in files) / 1e6
     place = dir or bytepair.corpus.download.folder(dataset)
     click.echo(f"{len(files):,} files, {size:,.1f} MB: {place}")
@@ -219,7 +213,6 @@ sharding = option.together(
         help="Write shards for validation first: of the first documents, with this share of all "
         "text, such as 0.01.",
     ),
-    option.dropout,
     click.option(
         "--doc-cap",
         type=option.number,
@@ -256,7 +249,6 @@ def shard(
     for role in ("bos", "eos"):
         option.one_of(role, f"{role}_token")
         options[role] = options.pop(f"{role}_token") or options[role]
-    option.both_or_none("dropout", "seed")
     tok = bytepair.load(tokenizer, pattern=pattern)
     split: Any = "all" if options["split"] == "both" else options["split"]
     files = resolve(bytepair.corpus.Paths(source), split=split)
@@ -303,23 +295,9 @@ def _rows(left: dict[str, Any]) -> str:
     help="The vocabulary size.  [default: 65,536; nanochat-2026: 32,768]",
 )
 @click.option(
-    "--width", type=option.number, help="The width of the model.  [default: 64 times the depth]"
-)
-@click.option(
     "--ratio",
     type=float,
     help="Training tokens per parameter.  [default: 20; nanochat-2026: 12]",
-)
-@click.option(
-    "--chars-per-token",
-    type=float,
-    help="Characters per token.  [default: 4.8; nanochat-2026: 5.4]",
-)
-@click.option(
-    "--chars-per-second",
-    type=option.number,
-    default=f"{bytepair.plan.CHARS_PER_SECOND / 1e6:.0f}M",
-    help="Characters encoded per second.",
 )
 @click.option(
     "--tokenizer",
@@ -333,14 +311,6 @@ def _rows(left: dict[str, Any]) -> str:
     multiple=True,
     help="With --tokenizer: files, folders or globs to measure on; may be repeated.  [default: "
     "the sample text]",
-)
-@click.option(
-    "--available",
-    type=option.number,
-    help="The number of text shards in the data set.  [default: 1,822; nanochat-2026: 6,542]",
-)
-@click.option(
-    "--chars-per-shard", type=option.number, help="Characters per text shard.  [default: 250M]"
 )
 @click.option(
     "--max-chars",
@@ -367,8 +337,7 @@ def plan(
     if tokenizer is None:
         option.refuse("it needs --tokenizer", "corpus", "pattern", "max_chars", "errors")
     else:
-        names = ("vocab_size", "chars_per_token", "chars_per_second")
-        option.refuse("it is measured with --tokenizer", *names)
+        option.refuse("it is measured with --tokenizer", "vocab_size")
         tok = bytepair.load(tokenizer, pattern=pattern)
         files = paths.files(corpus) if corpus else bytepair.sample.paths()
         measurement = bytepair.plan.measure(tok, files, max_chars=max_chars, errors=errors)

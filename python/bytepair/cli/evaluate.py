@@ -59,12 +59,6 @@ from bytepair.files.outputs import write_whole
 @option.errors
 @option.max_document_bytes
 @option.quiet
-@click.option(
-    "--width",
-    type=option.number,
-    default=768,
-    help="The embedding width, for the size of the embedding table.",
-)
 @click.option("--markdown", is_flag=True, help="Write Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Write all figures as JSON.")
 @click.option(
@@ -103,7 +97,7 @@ def evaluate(
     option.one_of("markdown", "as_json")
     if parallel:
         option.refuse(
-            "--parallel reads its own text", "train", "val", "max_chars", "width", "sizes",
+            "--parallel reads its own text", "train", "val", "max_chars", "sizes",
             "max_document_bytes",
         )  # fmt: skip
     else:
@@ -179,7 +173,6 @@ def evaluation_for(
     against: Sequence[str],
     train: Sequence[str],
     val: Sequence[str],
-    width: int,
     **reading: Any,
 ) -> bytepair.evaluate.Evaluation:
     """Evaluate with these options; print what is missing to standard error."""
@@ -197,7 +190,6 @@ def evaluation_for(
             for kind, sources, split in kinds
             for name, some in paths.named_paths(sources, kind).items()
         },
-        width=width,
     )
     _tell_missing(evaluation.missing)
     return evaluation

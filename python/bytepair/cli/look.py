@@ -10,7 +10,7 @@ import sys
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -19,6 +19,9 @@ from bytepair.cli import option, paths
 from bytepair.cli.messages import Failure, Misuse, in_words, tell
 from bytepair.cli.paths import OUTPUT_FILE
 from bytepair.errors import visible
+
+#: How many first, last and longest tokens are listed.
+TOKENS_SHOWN: Final = 12
 
 
 @option.command(
@@ -30,19 +33,12 @@ from bytepair.errors import visible
 @option.pattern_of_file
 @click.option("--text", help="Show the tokens of this text instead.")
 @click.option(
-    "--tokens",
-    type=click.IntRange(min=0),
-    default=12,
-    help="How many first, last and longest tokens to list.",
-)
-@click.option(
     "--json", "as_json", is_flag=True, help="Write the properties as JSON, without tokens."
 )
 def inspect(
     tokenizer: str,
     pattern: str | None,
     text: str | None,
-    tokens: int,
     as_json: bool,
 ) -> None:
     """Show the properties of a tokenizer, and its first, last and longest tokens.
@@ -50,7 +46,7 @@ def inspect(
     TOKENIZER: a folder, a file or a published name such as gpt2; by default the folder
     "tokenizer".
     """
-    option.one_of("text", "tokens", "as_json")
+    option.one_of("text", "as_json")
     tok = bytepair.load(tokenizer, pattern=pattern)
     if text is not None:
         click.echo(tok.show(text, color=option.colored()))
@@ -70,9 +66,9 @@ def inspect(
         "fingerprint": tok.fingerprint,
         "special": " ".join(f"{_named(n)}={i}" for n, i in tok.special_tokens.items()) or "none",
         "roles": " ".join(f"{role}={_named(n)}" for role, n in tok.roles.items()) or "none",
-        "first": _shown(merged[:tokens]),
-        "last": _shown(merged[max(len(merged) - tokens, 0) :]),
-        "longest": _shown(longest[:tokens]),
+        "first": _shown(merged[:TOKENS_SHOWN]),
+        "last": _shown(merged[-TOKENS_SHOWN:]),
+        "longest": _shown(longest[:TOKENS_SHOWN]),
         "notes": " ".join(
             f"{name}={value}" for name, value in tok.notes.items() if len(value) < 80
         ),
@@ -216,12 +212,6 @@ def compare(
     type=option.PATH,
     help="For a tokenizer with superwords: counts of the text, split by the tokenizer's pattern.",
 )
-@click.option(
-    "--samples",
-    type=click.IntRange(min=0),
-    default=3,
-    help="For shards: how many documents to decode.",
-)
 def verify(
     path: str,
     counts: Path | None,
@@ -229,7 +219,6 @@ def verify(
     ties: Any,
     min_count: int,
     superword_counts: Path | None,
-    samples: int,
 ) -> None:
     """Verify a tokenizer file, every merge of its training, or token shards.
 
@@ -243,7 +232,6 @@ def verify(
     """
     verdict: object
     if counts is not None:
-        option.refuse("COUNTS verifies a tokenizer, not shards", "samples")
         tok, own_counts = (
             bytepair.load(path, pattern=pattern, check=True),
             bytepair.training.load_counts(counts),
@@ -256,10 +244,9 @@ def verify(
         )
     elif Path(path, "manifest.json").exists():
         option.refuse(f"{path} contains shards", "ties", "min_count", "pattern", "superword_counts")
-        verdict = bytepair.shards.verify(path, samples=samples)
+        verdict = bytepair.shards.verify(path)
     else:
         option.refuse("it needs COUNTS", "ties", "min_count", "superword_counts")
-        option.refuse(f"{path} contains no shards", "samples")
         if shard := next(Path(path).glob("*[0-9][0-9][0-9][0-9]*.bin"), None):
             raise Failure(
                 f"{path} contains {shard.name} but no manifest.json: the shards are unfinished, or "

@@ -1,20 +1,16 @@
 """What a command writes to standard error: errors, warnings, hints, and what is read.
 
 As in ruff and uv, the word is in lower case and coloured on a terminal only, the message follows
-it, and what to do about it is on separate lines. Options are written as on the command line:
-`errors="skip"` becomes `--errors skip`.
+it, and what to do about it is on separate lines.
 """
 
 from __future__ import annotations
 
-import ast
 import errno
 import logging
 import os
 import re
-import shlex
 import sys
-from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import Any, Final, Literal, TextIO
 
@@ -107,125 +103,57 @@ def show_log() -> None:
     log.propagate = False
 
 
-#: Arguments of Python whose option has a different name.
-RENAMED: Final = {
-    "max_words": "superword_max_words",
-    **{role: f"{role}_token" for role in ("bos", "eos", "pad", "eot")},
-}
-
 #: An argument in a text: its name, and perhaps its value.
 _ARGUMENT: Final = re.compile(
-    r"""(?<![\w.-])(?P<name>[a-z][a-z0-9_]*)=
-    (?P<value>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\[[^\]]*\]|[\w.+-]*\w)?""",
-    re.VERBOSE,
+    r"""(?<![\w.-])(?P<name>[a-z]+(?:_[a-z]+)*)\b(?:=(?P<quote>["']?)(?P<value>[\w.+-]*)(?P=quote))?"""
 )
-#: An argument without a value after a verb, such as `raise max_document_bytes`.
-_AFTER_VERB: Final = re.compile(
-    r"\b(?:pass|raise|lower|set|give) (?:an? )?(?:[a-z]+ )?(?P<name>[a-z]+(?:_[a-z]+)+)\b(?!=)"
-)
-#: A role in a call, `Tokenizer.replace(roles={"eos": ...})`: a command has an option for it.
-_ROLE: Final = re.compile(r"""[\w.]+\(roles=\{["'](\w+)["']: \.\.\.\}\)""")
 
 
-def in_words(
-    message: Exception | Warning | str, commands: Sequence[click.Command] = ()
-) -> list[str]:
-    """What is wrong in the words of the running command, and what to do about it if it says so.
+def in_words(message: Exception | Warning | str, command: click.Command | None = None) -> list[str]:
+    """What is wrong, and what to do about it if it says so.
 
-    Args:
-        message: an exception or a warning.
-        commands: the command, and others whose options a hint may name; by default the running one
-            and `convert`.
+    Arguments of Python that the command, by default the running one, has as options are written as
+    these.
 
     Example:
         >>> from bytepair.errors import CorpusError
         >>> count = click.Command("count", params=[click.Option(["--errors"])])
-        >>> error = CorpusError("a.txt is not UTF-8", hint='repair it, or pass errors="skip"')
-        >>> in_words(error, [count])
-        ['a.txt is not UTF-8', 'repair it, or pass --errors skip']
-        >>> in_words(error, [click.Command("decode")])
-        ['a.txt is not UTF-8', 'repair it']
+        >>> in_words(CorpusError("it is not UTF-8", hint='pass errors="skip"'), count)
+        ['it is not UTF-8', 'pass --errors skip']
     """
     if not isinstance(message, BytepairError | BytepairWarning):
         return [str(message)]
-    commands = commands or _running()
-    problem = shortened(message.message)  # which may quote a name of a million characters
-    if commands:
-        problem = _with_flags(problem, commands) or problem
-        if flag := message.option and _flag(message.option, None, commands):
-            anywhere = "" if "_" in message.option else "^"
-            problem = re.sub(rf"{anywhere}(?<![\w.-]){message.option}\b(?![=.])", flag, problem)
-    hint = advice_in_words(shortened(message.hint), commands)
-    return [problem, hint] if hint else [problem]
+    texts = map(shortened, filter(None, (message.message, message.hint)))
+    return [with_options(text, command) for text in texts]
 
 
-def advice_in_words(hint: str, commands: Sequence[click.Command] = ()) -> str:
-    """A hint with the options of the command; the parts that need another option are left out."""
-    commands = commands or _running()
-    if not commands:
-        return hint
-    parts: list[str] = []
-    for part in hint.split(", or "):
-        worded = _with_flags(part, commands)
-        if worded is not None:
-            is_first = not parts and part[:1].isalpha() and _ARGUMENT.match(part)
-            parts.append(f"pass {worded}" if is_first else worded)
-    return ", or ".join(parts)
+def with_options(text: str, command: click.Command | None = None) -> str:
+    """A text with the arguments in it as options of a command, by default of the running one."""
+    command = command or _running()
+    options = {
+        one.name: one for one in (command.params if command else ()) if one.opts[0][0] == "-"
+    }
+
+    def worded(found: re.Match[str]) -> str:
+        name, value = found["name"], found["value"]
+        option = options.get(name)
+        if option is None or (value is None and "_" not in name):
+            return found[0]
+        if value == "False":
+            return next(iter(option.secondary_opts), found[0])
+        flag = max(option.opts, key=len)
+        return f"{flag} {value}" if value and value != "True" else flag
+
+    return _ARGUMENT.sub(worded, text)
 
 
-def _running() -> list[click.Command]:
-    """The running command, and `convert`, whose options a hint may name."""
+def _running() -> click.Command | None:
     ctx = click.get_current_context(silent=True)
     while ctx is not None and not isinstance(ctx.command, click.Group):
         ctx = ctx.parent
     if ctx is None or not isinstance(ctx.command, click.Group) or ctx.invoked_subcommand is None:
-        return []
-    names = dict.fromkeys([ctx.invoked_subcommand, "convert"])
-    return [one for one in (ctx.command.get_command(ctx, name) for name in names) if one]
-
-
-def _with_flags(text: str, commands: Sequence[click.Command]) -> str | None:
-    """A text with the arguments in it as options; None if the commands lack one of them."""
-    missing = False
-
-    def worded(found: re.Match[str]) -> str:
-        nonlocal missing
-        name, value = found["name"], found.groupdict().get("value")
-        flag = _flag(name, value, commands)
-        missing = missing or flag is None
-        return found[0].replace(f"{name}={value or ''}" if "=" in found[0] else name, flag or "")
-
-    text = _AFTER_VERB.sub(worded, _ARGUMENT.sub(worded, _ROLE.sub(r"\1=", text)))
-    return None if missing else text
-
-
-def _flag(name: str, value: str | None, commands: Sequence[click.Command]) -> str | None:
-    """The option for an argument, whose value is a literal; None if there is none for it."""
-    for command in commands:
-        names = (RENAMED.get(name), name)
-        for param in command.params:
-            if isinstance(param, click.Option) and param.name in names:
-                flag = _with_value(param, value)
-                suffix = "" if command is commands[0] else f" of bytepair {command.name}"
-                return flag and f"{flag}{suffix}"
-    return None
-
-
-def _with_value(param: click.Option, literal: str | None) -> str | None:
-    """An option with a value; None if it cannot have this value."""
-    name = max(param.opts, key=len)
-    try:
-        value = None if literal is None else ast.literal_eval(literal)
-    except (SyntaxError, ValueError):  # a word that stands for a value
-        return f"{name} {literal}"
-    if isinstance(value, bool) and param.is_flag:
-        return name if value else next(iter(param.secondary_opts), None)
-    if value is None or param.is_flag:
-        return name
-    values = value if isinstance(value, list) else [value]  # the option is repeated
-    if isinstance(param.type, click.Choice) and not set(values) <= set(param.type.choices):
         return None
-    return " ".join(f"{name} {shlex.quote(str(one))}" for one in values)
+    return ctx.command.get_command(ctx, ctx.invoked_subcommand)
 
 
 def is_closed_pipe(error: OSError) -> bool:

@@ -143,13 +143,6 @@ def one_of(*names: str) -> None:
         raise Misuse(f"{' and '.join(options)} contradict each other", "give one of them")
 
 
-def both_or_none(first: str, second: str) -> None:
-    """Raise a usage error if one of two options is given without the other."""
-    if len(options := names_on_command_line(first, second)) == 1:
-        other = second if options == names_on_command_line(first) else first
-        raise Misuse(f"{options[0]} needs --{other.replace('_', '-')}", "give both")
-
-
 def ending(path: Path | None, *suffixes: str) -> None:
     """Raise a usage error unless an output file has one of these suffixes."""
     if path is not None and path.suffix not in suffixes:
@@ -269,18 +262,6 @@ weight = click.option(
     metavar="SOURCE=NUMBER",
     help="Multiply the counts of this source by a weight, such as code.parquet=2.5; may be "
     "repeated.",
-)
-dropout = together(
-    click.option(
-        "--dropout",
-        type=click.FloatRange(0, 1),
-        help="Skip each merge with this probability (BPE-dropout), such as 0.1; needs --seed.",
-    ),
-    click.option(
-        "--seed",
-        type=click.IntRange(0, (1 << 64) - 1),
-        help="The random seed of --dropout; use a different one for each epoch.",
-    ),
 )
 #: The options that are fields of `Reading`.
 reading = together(

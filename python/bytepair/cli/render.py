@@ -75,22 +75,6 @@ TEMPLATES: Final = {
     "a character.",
 )
 @click.option(
-    "--require",
-    type=click.Choice(["question", "answer"]),
-    multiple=True,
-    help="Refuse conversations that begin with the assistant, or end with the user.",
-)
-@click.option(
-    "--checks",
-    type=click.Choice(["error", "warn", "off"]),
-    help="What to do if a Jinja template drops text or never ends a turn.  [default: error]",
-)
-@click.option(
-    "--strip/--no-strip",
-    default=None,
-    help="Whether special tokens strip the white space beside them, as Phi-3's in transformers do.",
-)
-@click.option(
     "--ignore-field",
     "ignore_fields",
     multiple=True,
@@ -116,7 +100,6 @@ TEMPLATES: Final = {
 @click.option(
     "--pack-to", type=option.number, help="Pack conversations into rows of this many ids."
 )
-@click.option("--pad", help="The special token that pads rows.  [default: the template's]")
 @option.threads
 @click.option(
     "--count",
@@ -131,8 +114,6 @@ def render(
     pattern: str | None,
     out: Path | None,
     template: str | None,
-    checks: str | None,
-    strip: bool | None,
     statistics: Path | None,
     show: bool,
     count: bool,
@@ -147,11 +128,11 @@ def render(
     option.one_of("out", "show", "count")
     option.one_of("pad_to", "pack_to")
     tok = bytepair.load(tokenizer, pattern=pattern)
-    own_or_named = _template(tok, template, checks, strip)
+    own_or_named = _template(tok, template)
     options["train_fields"] = options["train_fields"] or None
     are_pairs = options["rows"] == PAIRS
     if are_pairs:
-        no_pairs = ("train_on", "truncate", "require", "pad_to", "pack_to", "statistics")
+        no_pairs = ("train_on", "truncate", "pad_to", "pack_to", "statistics")
         option.refuse("pairs have all turns of their answers, and no rows", *no_pairs)
         options = {
             name: value for name, value in options.items() if name not in (*no_pairs, "rows")
@@ -195,20 +176,10 @@ def _count(tok: bytepair.Tokenizer, source: str, template: Any, how: ChatOptions
     sys.stdout.writelines(f"{length}\n" for length in lengths)
 
 
-def _template(
-    tok: bytepair.Tokenizer, name: str | None, checks: str | None, strip: bool | None
-) -> Any:
+def _template(tok: bytepair.Tokenizer, name: str | None) -> Any:
     """The template with a name, of the tokenizer or of this library, or in a file."""
-    source, chosen = None, checks is not None or strip is not None
     if name is not None and name.endswith(".jinja"):
-        source = option.read_text(Path(name))
-    elif chosen:
-        source = tok.chat_templates.get(name or "default")
-    if source is not None:
-        how: Any = {"checks": checks or "error", "strip": strip}
-        return chat.JinjaTemplate(source, name=name or "default", **how)
-    if chosen:
-        raise click.UsageError("--checks and --strip are for Jinja templates; this one is a value")
+        return chat.JinjaTemplate(option.read_text(Path(name)), name=name)
     if name is not None and name not in tok.chat_templates:
         return TEMPLATES.get(name, name)
     return name

@@ -6,7 +6,7 @@ import codecs
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -49,7 +49,6 @@ PIECE_BYTES: Final = 1 << 20
 )
 @click.option("--prepend", help="Begin each document with this special token.")
 @click.option("--append", help="End each document with this special token.")
-@option.dropout
 @click.option("--json", "as_json", is_flag=True, help="Write the ids of each document as JSON.")
 @click.option("--count", is_flag=True, help="Write the number of ids in all, in place of the ids.")
 @click.option("--count-each", is_flag=True, help="Write the number of ids of each document.")
@@ -59,8 +58,6 @@ def encode(
     pattern: str | None,
     text: str | None,
     lines: bool,
-    dropout: float | None,
-    seed: int | None,
     as_json: bool,
     count: bool,
     count_each: bool,
@@ -70,15 +67,14 @@ def encode(
 
     FILES: text files (one document each), or jsonl, parquet, .arrow or a list in .json (one per
     row), each may be compressed as .gz or .zst; also folders, globs and URLs of these. Without
-    FILES, or for -, text is read from standard input. With --dropout and with --errors skip, each
-    document is read completely before encoding.
+    FILES, or for -, text is read from standard input. With --errors skip, each document is
+    read completely before encoding.
     """
     option.one_of("files", "text")
-    option.both_or_none("dropout", "seed")
     option.one_of("count", "count_each", "as_json")
     tok = bytepair.load(tokenizer, pattern=pattern)
     inputs = _Inputs(option.taken(bytepair.Reading, how))
-    encode_batch = _encoder(tok, how, dropout, seed, only_counts=count or count_each)
+    encode_batch = _encoder(tok, how, only_counts=count or count_each)
     output = _Output(encode_batch, as_json=as_json, count=count, count_each=count_each)
     for pieces in inputs.sources(files, text):
         if lines and isinstance(pieces, Documents):
@@ -87,10 +83,8 @@ def encode(
             documents = pieces if isinstance(pieces, Documents) else inputs.lines(pieces)
             for batch in map(strings, documents.batches):
                 output.add_batch(batch)
-        elif dropout is None:
-            output.add(_streamed(tok, pieces, how))
         else:
-            output.add_batch(["".join(pieces)])
+            output.add(_streamed(tok, pieces, how))
     output.end()
     inputs.skips.warn()
 
@@ -111,35 +105,12 @@ def _streamed(
 
 
 def _encoder(
-    tok: bytepair.Tokenizer,
-    how: dict[str, Any],
-    dropout: float | None,
-    seed: int | None,
-    *,
-    only_counts: bool,
+    tok: bytepair.Tokenizer, how: dict[str, Any], *, only_counts: bool
 ) -> Callable[[Sequence[str]], Iterable[Sequence[int]]]:
-    """A function that encodes batches of documents; dropout is seeded by document index.
-
-    If only counts are needed, ranges of this length stand for the ids.
-    """
-    if dropout is None or seed is None:
-        if only_counts:
-            return lambda texts: map(
-                range, bytepair.tokenizer.count_batch(tok, texts, **how).tolist()
-            )
-        return lambda texts: tok.encode_batch(texts, **how)
-    done = 0
-
-    from bytepair.shards.order import GOLDEN  # which loads numpy
-
-    def encode_batch(texts: Sequence[str]) -> Iterator[list[int]]:
-        nonlocal done
-        batch_seed = (seed + done * GOLDEN) % (1 << 64)  # as if all were one batch
-        done += len(texts)
-        ids, offsets = tok.encode_batch_to_numpy(texts, dropout=dropout, seed=batch_seed, **how)
-        return (ids[begin:end].tolist() for begin, end in pairwise(offsets.tolist()))
-
-    return encode_batch
+    """A function that encodes batches; if only counts are needed, to ranges of this length."""
+    if only_counts:
+        return lambda texts: map(range, bytepair.tokenizer.count_batch(tok, texts, **how).tolist())
+    return lambda texts: tok.encode_batch(texts, **how)
 
 
 class _Output:

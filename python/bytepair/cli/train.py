@@ -40,27 +40,11 @@ vocabulary = option.together(
         default=0,
         help="Reserve this many ids for special tokens that are added later.",
     ),
-    click.option(
-        "--padded-to",
-        type=option.number,
-        default=1,
-        help="Pad the vocabulary size to a multiple of this number.",
-    ),
-    click.option(
-        "--initial-token",
-        "initial_tokens",
-        multiple=True,
-        help="A string that is a token whatever its count; may be repeated.",
-    ),
     option.merging,
-    click.option(
-        "--max-token-bytes", type=option.number, help="The maximum length of a token, in bytes."
-    ),
     title="Vocabulary",
 )
 
 
-#: Those from `--parity` on are for `parity_of`.
 several_sources = option.together(
     option.weight,
     click.option(
@@ -81,29 +65,6 @@ several_sources = option.together(
         metavar="NAME=PATH",
         help="With --parity: the text on which the compression of a source is measured, "
         "preferably parallel text; may be repeated.",
-    ),
-    click.option(
-        "--ratios",
-        metavar="NAME=NUMBER,...",
-        help="With --parity: the bytes per token that each source should reach, relative to the "
-        "others.",
-    ),
-    click.option(
-        "--window",
-        type=option.number,
-        help="With --parity: limit how often one source is chosen within this many merges.",
-    ),
-    click.option(
-        "--alpha",
-        type=float,
-        default=2.0,
-        help="With --window: how often one source may be chosen, relative to an equal share.",
-    ),
-    click.option(
-        "--global-merges",
-        type=click.IntRange(min=0),
-        default=0,
-        help="With --parity: first train this many merges on all sources together.",
     ),
     title="Several sources",
 )
@@ -135,19 +96,6 @@ superword_options = option.together(
         "line ends, digits and runs of punctuation]",
     ),
     click.option(
-        "--superword-max-words",
-        type=click.IntRange(min=0),
-        default=4,
-        help="The maximum number of words in a superword; 0 for no limit.",
-    ),
-    click.option(
-        "--superword-never",
-        multiple=True,
-        default=(": ",),
-        show_default=False,
-        help="A string that superwords may not contain; may be repeated.  [default: ': ']",
-    ),
-    click.option(
         "--superword-counts",
         type=option.PATH,
         help="If SOURCE is counts: counts of the same text, split by the superword pattern.",
@@ -155,25 +103,17 @@ superword_options = option.together(
     title="Superwords",
 )
 
-#: The options that need `--parity` and `--superwords`: the fields of their values.
-PARITY: Final = ("development", "ratios", "window", "alpha", "global_merges")
-SUPERWORDS: Final = ("start", "pattern", "max_words", "never", "counts")
+#: The options that need `--superwords`: the fields of their value.
+SUPERWORDS: Final = ("start", "pattern", "counts")
 
 
 def parity_of(options: dict[str, Any]) -> list[bytepair.training.Parity]:
     """Remove the parity options from those of a command; what they say, if they are given."""
-    values = {name: options.pop(name) for name in PARITY}
+    development = options.pop("development")
     if not options.pop("parity"):
-        option.refuse("these options need --parity", *PARITY)
+        option.refuse("it needs --parity", "development")
         return []
-    if values["window"] is None:
-        option.refuse("it needs --window", "alpha")
-    if values["ratios"]:
-        ratios = paths.numbers_of(values["ratios"], "--ratios")
-        values["ratios"] = {name: float(ratio) for name, ratio in ratios.items()}
-    development = values["development"]
-    values["development"] = paths.groups_of(development) if development else None
-    return [bytepair.training.Parity(**values)]
+    return [bytepair.training.Parity(paths.groups_of(development) if development else None)]
 
 
 def superwords_of(options: dict[str, Any]) -> list[bytepair.training.Superwords]:
@@ -187,7 +127,6 @@ def superwords_of(options: dict[str, Any]) -> list[bytepair.training.Superwords]
     option.refuse("superwords read the text twice; weight sources with --mixture", "weight")
     if values["counts"] is not None:
         values["counts"] = bytepair.training.load_counts(values["counts"])
-    values["max_words"] = values["max_words"] or None
     return [bytepair.training.Superwords(**values)]
 
 

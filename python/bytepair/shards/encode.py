@@ -2,8 +2,7 @@
 
 Plain parquet files of this machine are read and encoded by all threads of the core
 (`encode_tables`); of all others, and of what is damaged, one thread reads and the others encode
-(`encode_in_order`). Both produce the same documents. With BPE-dropout all go the second way, where
-the row of each document is known.
+(`encode_in_order`). Both produce the same documents.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from bytepair import _core
 from bytepair._internal.progress import ShareRead
 from bytepair.corpus import arrow
 from bytepair.corpus.bounds import Expansion
-from bytepair.corpus.column import Column, Skip, SkipLog, strings
+from bytepair.corpus.column import Column, Skip, SkipLog
 from bytepair.corpus.documents import DocumentSelection, ahead, read
 from bytepair.corpus.files import Files, Input, compression_of, kind_of, of_split
 from bytepair.corpus.read import read_batches
@@ -29,7 +28,6 @@ from bytepair.corpus.source import Reading, ResolvedSource, Source, resolve
 from bytepair.files.outputs import scratch
 from bytepair.shards.job import ShardJob, ShardOptions
 from bytepair.shards.manifest import Address, SkipRecord
-from bytepair.shards.order import GOLDEN, mixed
 
 #: Takes documents, and what is left out, in order.
 Sink: TypeAlias = "Callable[[EncodedRows | SkipRecord], None]"
@@ -134,7 +132,7 @@ def _is_table(job: ShardJob, number: int) -> bool:
     """Whether the threads of the core may read an input."""
     file = job.files[number]
     is_plain = compression_of(file.path) is None and kind_of(file.path) == "parquet"
-    return is_plain and file.cloud is None and "dropout" not in job.values
+    return is_plain and file.cloud is None
 
 
 def encode_tables(
@@ -243,13 +241,10 @@ def _encoded(
             yield item
             continue
         texts = _joined([column for _, column in item])
-        if "dropout" in job.values:
-            ids, offsets = _encode_with_dropout(job, item, threads)
-        else:
-            ids, offsets = _core.encode_utf8(
-                job.tokenizer, texts.data, texts.offsets, special=None,
-                prepend=job.values["bos"], append=job.values["eos"], threads=threads,
-            )  # fmt: skip
+        ids, offsets = _core.encode_utf8(
+            job.tokenizer, texts.data, texts.offsets, special=None,
+            prepend=job.values["bos"], append=job.values["eos"], threads=threads,
+        )  # fmt: skip
         starts = np.cumsum([0, *(len(column) for _, column in item[:-1])])
         ids = ids.astype(job.dtype, copy=False)
         encoded = EncodedRows(ids, offsets, texts.offsets, starts, [place for place, _ in item])
@@ -265,26 +260,3 @@ def _joined(columns: list[Column]) -> Column:
     lengths = [np.diff(column.offsets) for column in columns]
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
     return Column(np.concatenate(data), offsets, columns[0].name)
-
-
-def _encode_with_dropout(
-    job: ShardJob, placed: list[Placed], threads: int | None
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The ids of documents, end to end, and where each begins and the last ends.
-
-    The random numbers of a document depend on the seed, the number of its input and its row there.
-    So the ids are the same for any batches, threads and processes, and after an interruption: row
-    `i` of an input is text `i` of a batch whose seed is number `input` of SplitMix64.
-    """
-    parts, ends = [], [np.zeros(1, np.int64)]
-    for place, column in placed:
-        state = job.values["seed"] + (job.first_input + place.input + 1) * GOLDEN
-        seed = int(mixed(np.array([state % (1 << 64)], np.uint64))[0])
-        ids, offsets = job.tokenizer.encode_batch_to_numpy(
-            strings(column), prepend=job.values["bos"], append=job.values["eos"],
-            dropout=job.values["dropout"], seed=(seed + place.row * GOLDEN) % (1 << 64),
-            threads=threads,
-        )  # fmt: skip
-        parts.append(ids)
-        ends.append(ends[-1][-1] + offsets[1:])
-    return np.concatenate(parts), np.concatenate(ends)

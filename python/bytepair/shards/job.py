@@ -47,10 +47,6 @@ class ShardOptions:
             data set says it.
         val_share: in place of `split`, the share of the text for validation, between 0 and 1: the
             first documents, up to this share of the bytes of the files. All files are read.
-        dropout: the probability with which each merge is skipped (BPE-dropout); None or 0 is plain
-            encoding. It is much slower, and the ids depend on the order of the inputs.
-        seed: with `dropout`, a number from 0 to 2^64 - 1; pass a different one in each epoch.
-            The ids of a document depend on it, the number of its input, and its row there.
 
     Example:
         >>> from bytepair.shards import ShardOptions
@@ -68,8 +64,6 @@ class ShardOptions:
     max_document_bytes: int = DOCUMENT_BYTES
     split: InputSplit | None = None
     val_share: float | None = None
-    dropout: float | None = None
-    seed: int | None = None
 
     def __post_init__(self) -> None:
         """Check the values before anything is read."""
@@ -105,8 +99,6 @@ class ShardKeywords(TypedDict, total=False):
     max_document_bytes: int
     split: InputSplit | None
     val_share: float | None
-    dropout: float | None
-    seed: int | None
 
 
 @dataclass(frozen=True)
@@ -116,8 +108,8 @@ class ShardJob:
     Attributes:
         tokenizer: the tokenizer.
         files: the inputs, in order.
-        values: what the manifest says of the job; "dropout" and "seed" only if merges are dropped,
-            "val_end" only if the documents before this address are for validation.
+        values: what the manifest says of the job; "val_end" only if the documents before this
+            address are for validation.
         first_input: the number of the first input in the source.
     """
 
@@ -147,8 +139,6 @@ def make_job(
     files: list[Input], tokenizer: Tokenizer, options: ShardOptions, folder: Path
 ) -> ShardJob:
     """Collect everything that determines the shards in a folder."""
-    if options.dropout is not None or options.seed is not None:  # the core checks both
-        tokenizer.encode_batch_to_numpy([], dropout=options.dropout, seed=options.seed)
     val_end = None
     if options.split == "both":
         val = of_split(Files(files), "val", by_position=True).files
@@ -165,10 +155,6 @@ def make_job(
         **recorded(files, folder),
     }
     del values["split"], values["val_share"]  # the inputs and `val_end` say what was read
-    if options.dropout and options.seed is not None:
-        values["seed"] = int(options.seed)
-    else:
-        del values["dropout"], values["seed"]
     if val_end is not None:
         values["val_end"] = list(val_end)
     return ShardJob(tokenizer, files, values)
