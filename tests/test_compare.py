@@ -177,7 +177,7 @@ def test_the_command_has_an_exit_code(tmp_path: Path) -> None:
 
 
 def test_the_ids_of_a_side_are_arrays() -> None:
-    side = comparison.side_of(ranked(), "all")
-    first, second = side.encode(["he<s>", ""])
+    _, encode = comparison._side(ranked(), "all", None)
+    first, second = encode(["he<s>", ""])
     assert (first.tolist(), second.tolist()) == ([256, 270], [])
     assert first.dtype == np.dtype(np.int64)

@@ -26,7 +26,7 @@ from rich.console import Console
 import bytepair
 from bytepair import evaluate, reference
 from bytepair.errors import ArgumentError, NotFetchedError
-from bytepair.evaluate.evaluation import LANGUAGES
+from bytepair.evaluate.evaluation import LANGUAGES, declarations
 from bytepair.formats import published as encodings
 from commands import message_of
 from conftest import refused
@@ -59,7 +59,7 @@ def test_the_shipped_texts_are_what_they_say() -> None:
     compile(samples["code"].partition("/*")[0], "code", "exec")
     hangul = re.findall("[가-힣]", samples["korean"])
     assert len(hangul) > 0.6 * len(samples["korean"])
-    assert evaluate.declarations().keys() == LANGUAGES.keys()
+    assert declarations().keys() == LANGUAGES.keys()
     assert len(LANGUAGES) == 60
 
 
@@ -264,7 +264,7 @@ def test_the_sweep_is_what_each_training_would_give() -> None:
     counts = bytepair.count(bytepair.sample.paths()[:1])
     tok = bytepair.train(counts, vocab_size=700)
     text = bytepair.sample.paths()[0].read_text("utf-8")
-    heldout = evaluate.declarations()["en"]
+    heldout = declarations()["en"]
     swept = evaluate.sweep(tok, [heldout], width=64, points=2)
     assert swept.sizes[0] == 265
     assert list(swept.heldout) == [350, 700]
@@ -634,7 +634,7 @@ def test_published_vocabularies_of_the_shared_data(
     (one,) = evaluate.compress({"a": ours}, {"code": texts})
     assert one.tokens["a"] == sum(len(theirs.encode_ordinary(text)) for text in texts)
     for language in evaluate.by_language(ours)[::20]:
-        text = evaluate.declarations()[language.code]
+        text = declarations()[language.code]
         assert language.tokens == len(theirs.encode_ordinary(text))
 
 

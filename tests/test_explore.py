@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import explore, reference
+from bytepair.evaluate.evaluation import declarations
 from bytepair.explore.answers import TEMPLATES, ten_scripts
 from messages import told
 
@@ -279,10 +280,10 @@ def test_the_same_text_in_sixty_languages(
     answers: explore.Answers, trained: bytepair.Tokenizer
 ) -> None:
     costs, bare = (answers.ask("languages", t=t) for t in (0, 1))
-    assert [one["code"] for one in costs] == sorted(bytepair.evaluate.declarations())
+    assert [one["code"] for one in costs] == sorted(declarations())
     assert [one["code"] for one in bare] == [one["code"] for one in costs]
     english = next(one for one in costs if one["code"] == "en")
-    assert english["tokens"] == len(trained.encode(bytepair.evaluate.declarations()["en"]))
+    assert english["tokens"] == len(trained.encode(declarations()["en"]))
     assert all(one["tokens"] == one["bytes"] for one in bare)
 
 

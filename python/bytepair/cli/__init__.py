@@ -14,7 +14,7 @@ import sys
 import traceback
 import warnings
 from importlib import import_module
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import click
 
@@ -86,12 +86,10 @@ class Commands(click.Group):
         except Exception as error:
             _debug()
             problem, *hints = _reason(error)
-            hints += _other_tokenizer(problem, ctx)
             failure = CannotCompareError if ctx.invoked_subcommand in COMPARING else Failure
             raise failure(problem, *hints) from None
 
     def _invoke_to_closed_pipe(self, ctx: click.Context) -> Any:
-        """Run a command; a closed output pipe is not a failure."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -159,18 +157,6 @@ def _reason(error: Exception) -> list[str]:
     ]
 
 
-def _other_tokenizer(problem: str, ctx: click.Context) -> list[str]:
-    """The option that names a tokenizer, if there is none at its default."""
-    command = ctx.invoked_subcommand and cast("Commands", ctx.command).get_command(
-        ctx, ctx.invoked_subcommand
-    )
-    if not command or not problem.startswith("there is no tokenizer at "):
-        return []
-    names = {name for param in command.params for name in param.opts}
-    return ["name another one with -t"] if "-t" in names else []
-
-
 def _debug() -> None:
-    """Print the traceback of the current exception if `BYTEPAIR_DEBUG=1` is set."""
     if os.environ.get("BYTEPAIR_DEBUG") == "1":
         traceback.print_exc()

@@ -15,9 +15,9 @@ import bytepair
 from bytepair.cli import option, paths
 from bytepair.cli.messages import Misuse, tell
 from bytepair.cli.paths import OUTPUT_FILE
-from bytepair.corpus.files import Files, Split, announce, of_split, splits_of
+from bytepair.corpus.files import Files, announce, of_split, splits_of
 from bytepair.corpus.names import files_matching
-from bytepair.errors import NotFetchedError
+from bytepair.evaluate.texts import rivals_of
 from bytepair.files.outputs import write_whole
 
 
@@ -110,7 +110,7 @@ def evaluate(
     if parallel:
         _parallel(parallel, base, markdown=markdown, as_json=as_json, **options)
         return
-    evaluation = evaluation_for(**options)
+    evaluation = _evaluation(**options)
     if sizes:
         _write_sizes(evaluation, sizes)
     if as_json:
@@ -128,21 +128,16 @@ def _parallel(
     tokenizer: str,
     pattern: str | None,
     against: Sequence[str],
-    column: str,
-    errors: Any,
     markdown: bool,
     as_json: bool,
+    column: str,
+    errors: Any,
     **_: Any,
 ) -> None:
     """Show what a parallel text costs in each language."""
-    names = _names(tokenizer, against)
-    tokenizers = {names["name"]: bytepair.load(tokenizer, pattern=pattern)}
-    missing = []
-    for rival in names["against"]:
-        try:
-            tokenizers[rival] = bytepair.load(rival)
-        except NotFetchedError:
-            missing.append(rival)
+    tokenizers, missing = rivals_of(
+        bytepair.load(tokenizer, pattern=pattern), **_names(tokenizer, against)
+    )
     _tell_missing(missing)
     texts = bytepair.evaluate.parallel(paths.groups_of(parallel), column=column, errors=errors)
     costs = bytepair.evaluate.compress(tokenizers, texts)
@@ -156,7 +151,7 @@ def _parallel(
 
 
 def _write_sizes(evaluation: bytepair.evaluate.Evaluation, path: Path) -> None:
-    # Without a training history, this raises with the reason.
+    # Without a training history, `sweep` raises with the reason.
     sweep = evaluation.sweep or bytepair.evaluate.sweep(evaluation.tokenizer)
     if path.suffix == ".svg":
         picture = io.BytesIO()
@@ -167,7 +162,7 @@ def _write_sizes(evaluation: bytepair.evaluate.Evaluation, path: Path) -> None:
         sweep.save(path, overwrite=True)
 
 
-def evaluation_for(
+def _evaluation(
     tokenizer: str,
     pattern: str | None,
     against: Sequence[str],
@@ -175,22 +170,15 @@ def evaluation_for(
     val: Sequence[str],
     **reading: Any,
 ) -> bytepair.evaluate.Evaluation:
-    """Evaluate with these options; print what is missing to standard error."""
     if not train and not val:
         option.refuse("there is neither --train nor --val to read", "max_chars", "column", "errors")
-    names = _names(tokenizer, against)
-    kinds: tuple[tuple[str, Sequence[str], Split], ...] = (
-        ("train", train, "train"), ("validation", val, "val")
-    )  # fmt: skip
-    evaluation = bytepair.evaluate.measure(
-        bytepair.load(tokenizer, pattern=pattern),
-        **names,
-        texts={
-            name: bytepair.evaluate.documents(_files_of(some, split), **reading)
-            for kind, sources, split in kinds
-            for name, some in paths.named_paths(sources, kind).items()
-        },
-    )
+    texts = {
+        name: bytepair.evaluate.documents(_files_of(some, split), **reading)
+        for kind, sources, split in (("train", train, "train"), ("validation", val, "val"))
+        for name, some in paths.named_paths(sources, kind).items()
+    }
+    tok = bytepair.load(tokenizer, pattern=pattern)
+    evaluation = bytepair.evaluate.measure(tok, **_names(tokenizer, against), texts=texts)
     _tell_missing(evaluation.missing)
     return evaluation
 
@@ -205,7 +193,7 @@ def _tell_missing(names: Collection[str]) -> None:
         )
 
 
-def _files_of(names: Sequence[str], split: Split) -> Files:
+def _files_of(names: Sequence[str], split: Any) -> Files:
     """The files of a split where the data set has it, else all that are named."""
     files = files_matching(names)
     splits = splits_of(files.files)

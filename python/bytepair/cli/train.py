@@ -6,7 +6,6 @@ import re
 import shutil
 import sys
 import time
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,10 +20,8 @@ from bytepair.files.outputs import check_output, remove_own
 #: The default vocabulary size for the sample text, which is small.
 SAMPLE_VOCAB_SIZE = 8192
 
-#: What the command shows after training, token by token, if the tokens are words in it.
+#: What the command shows after training, token by token.
 SENTENCE = "Good morrow, how art thou? 1234 times"
-#: The number of words that it shows otherwise.
-WORDS_SHOWN = 8
 
 vocabulary = option.together(
     click.option(
@@ -218,7 +215,7 @@ def train(
     path = tokenizer.save(out, overwrite=overwrite)
     if reading.checkpoint is not None:
         remove_own(Path(reading.checkpoint))
-    click.echo(_words(tokenizer))
+    click.echo(f"a sentence in tokens: {tokenizer.show(SENTENCE, color=option.colored())}")
     curve = bytepair.evaluate.compression_curve(tokenizer)
     if len(curve) > 1 and curve[0]:
         click.echo(_curve(bytepair.evaluate.sweep(tokenizer)))
@@ -229,29 +226,12 @@ def train(
     click.echo(f"next: bytepair evaluate {path.parent}, or bytepair explore {path.parent}")
 
 
-def _words(tok: bytepair.Tokenizer) -> str:
-    """A sentence split into tokens; the longest words learned, if it is split into letters."""
-    if 2 * tok.count(SENTENCE) <= len(SENTENCE):
-        return f"a sentence in tokens: {tok.show(SENTENCE, color=option.colored())}"
-    learned = sorted(left + right for left, right in tok.merges())
-    # What begins a longer token, or no word in a script with spaces, may be a part of a word.
-    whole = [one for one, longer in pairwise([*learned, b""]) if not longer.startswith(one)]
-    begun = [token for token in whole if token.startswith(b" ")] or whole
-    words = {token.decode(errors="replace").strip() for token in begun}
-    shown = (word for word in words if word.isidentifier() and can_write(word, sys.stdout))
-    longest = sorted(shown, key=lambda word: (-len(word), word))
-    return f"longest words learned: {' '.join(longest[:WORDS_SHOWN]) or 'none'}"
-
-
 def _untrained(special_tokens: Any, options: bytepair.TrainOptions) -> bytepair.Tokenizer:
     """A tokenizer without merges that has the special tokens of the one to train."""
-    names = (
-        bytepair.training.NANOCHAT_SPECIAL_TOKENS
-        if special_tokens == "nanochat"
-        else special_tokens
-    )
+    names = special_tokens
+    if names == "nanochat":
+        names = bytepair.training.NANOCHAT_SPECIAL_TOKENS
     size = 256 + len(names) + options.reserved
-    options = bytepair.TrainOptions(reserved=options.reserved)
     return bytepair.train([], size, special_tokens=names, options=options, progress=False)
 
 
@@ -272,7 +252,7 @@ def _source(names: tuple[str, ...], weight: tuple[str, ...], **how: Any) -> Any:
 
 
 def _curve(sweep: bytepair.evaluate.Sweep) -> str:
-    """A bar chart: bytes per token of the training text at each doubling of the vocabulary."""
+    """A bar chart of each doubling of the vocabulary."""
     least, most = int(sweep.sizes[0]), int(sweep.sizes[-1])
     sizes = [*(2**n for n in range(9, 22) if least < 2**n < most), most]
     rows = [(size, sweep.at(size)) for size in sizes]

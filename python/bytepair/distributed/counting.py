@@ -20,7 +20,7 @@ import numpy as np
 from bytepair import _core
 from bytepair._internal.progress import Bar
 from bytepair.corpus.column import Skip, SkipLog
-from bytepair.corpus.files import LOG, Files, Input, recorded
+from bytepair.corpus.files import LOG, Files, recorded
 from bytepair.corpus.source import Reading, Source, resolve_files
 from bytepair.distributed import tasks
 from bytepair.distributed.tasks import Task, TaskFolder
@@ -78,7 +78,6 @@ def count(
             or a rank is passed with Ray.
         OverwriteError: if `out` exists and holds no counts, and `overwrite` is false.
         ImportError: if Ray is asked for and not installed.
-        ConnectionError: if the Ray cluster does not answer.
 
     Example:
         >>> import bytepair, pathlib, tempfile
@@ -110,49 +109,37 @@ def count(
             "pattern": regex, "doc_cap": reading.doc_cap, "column": reading.column,
             "errors": reading.errors, "unicode": _core.UNICODE_VERSION, **recorded(files, folder),
         }  # fmt: skip
-        return _count(CountJob(path, job, options, task_bytes, overwrite), files, ranks)
+        root = path.with_name(f"{path.name}.parts")
+        parts = TaskFolder(root, {**job, "task_bytes": task_bytes}, (PART,))
+        work = tasks.split(files, task_bytes)
+        return _count(_Job(path, job, parts, options, overwrite), work, ranks)
 
 
 @dataclass(frozen=True)
-class CountJob:
-    """A count that is divided into tasks.
-
-    Attributes:
-        path: the output.
-        values: what determines the result.
-        options: how each task counts.
-        task_bytes: the approximate number of bytes of the files of a task.
-        overwrite: whether the output may replace a file that holds no counts.
-    """
+class _Job:
+    """A count in tasks: its output, which it may replace, and what determines the result."""
 
     path: Path
     values: dict[str, Any]
+    folder: TaskFolder
     options: CountOptions
-    task_bytes: int
     overwrite: bool
 
-    @property
-    def folder(self) -> TaskFolder:
-        """The folder of the tasks."""
-        root = self.path.with_name(f"{self.path.name}.parts")
-        return TaskFolder(root, {**self.values, "task_bytes": self.task_bytes}, (PART,))
 
-
-def _count(job: CountJob, files: list[Input], ranks: tasks.Ranks) -> Counts | None:
+def _count(job: _Job, work: list[Task], ranks: tasks.Ranks) -> Counts | None:
     """Run the tasks of this process, and put all together if it is the last."""
     if (counts := _finished(job)) is not None:
         return counts
-    folder, work = job.folder, tasks.split(files, job.task_bytes)
-    if not ranks.run(folder, work, count_task, job.options):
+    if not ranks.run(job.folder, work, count_task, job.options):
         # If another rank has finished meanwhile, it has removed what this one would wait for.
         return _finished(job)
-    with suppress(InUseError), manifest.locked(folder.root):
-        if folder.is_done(*work):
+    with suppress(InUseError), manifest.locked(job.folder.root):
+        if job.folder.is_done(*work):
             return _put_together(job, work)
     return None
 
 
-def _finished(job: CountJob) -> Counts | None:
+def _finished(job: _Job) -> Counts | None:
     """The counts of a job that has finished, from its output; None if there are none.
 
     An output that is damaged, or that of another job, is counted again.
@@ -194,7 +181,7 @@ def count_task(task: Task, folder: TaskFolder, options: CountOptions) -> None:
     folder.run(task, work)
 
 
-def _put_together(job: CountJob, work: list[Task]) -> Counts:
+def _put_together(job: _Job, work: list[Task]) -> Counts:
     """Write the counts of all tasks, warn of what they skipped, and remove the tasks."""
     folder, skips = job.folder, SkipLog()
     folder.redo_broken(work, lambda task: count_task(task, folder, job.options))

@@ -75,7 +75,6 @@ def shard(
         ShardError: if the folder belongs to another job, two processes have the same rank, or a
             rank is passed with Ray.
         ImportError: if Ray is asked for and not installed.
-        ConnectionError: if the Ray cluster does not answer.
 
     Example:
         >>> import bytepair, tempfile

@@ -10,17 +10,11 @@ except the regular files that tasks write is an error.
 from __future__ import annotations
 
 import itertools
-import logging
 import os
 import pickle
 import re
-import socket
-import sys
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -31,26 +25,11 @@ from bytepair.files.safe import check_own_folder, check_regular
 from bytepair.shards import manifest, state
 from bytepair.shards.manifest import DamageError, ShardPart
 
-#: The number of seconds in which a cluster must answer.
-CONNECT_SECONDS: Final = 10.0
-
-
-def check_ray() -> None:
-    """Check that Ray is installed and its cluster answers, before anything is read or written."""
-    try:
-        import_module("pandas")  # which Ray Data imports when it is used
-        from bytepair._internal.extras import ray
-    except ImportError as error:
-        raise ImportError("to use a cluster, install Ray: pip install 'bytepair[ray]'") from error
-    if not ray.is_initialized():
-        _check_reachable()
-
 
 def run_on_ray(
     items: Iterable[Any], function: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> None:
     """Call a function for each item, on any worker."""
-    check_ray()
     from bytepair._internal.extras import ray
 
     packed = [{"item": pickle.dumps(item)} for item in items]
@@ -62,52 +41,8 @@ def run_on_ray(
         return {"is_done": True}
 
     data = ray.data.from_items(packed, override_num_blocks=len(packed)).map(call)
-    with _progress_on_terminals_only():
-        done = len(data.take_all())
-    if done != len(packed):
+    if (done := len(data.take_all())) != len(packed):
         raise ShardError(f"Ray has run {done} of {len(packed)} tasks")
-
-
-def _check_reachable() -> None:
-    """Check that the cluster that Ray would use answers; Ray itself retries for many minutes."""
-    address, origin = os.environ.get("RAY_ADDRESS", "auto"), "RAY_ADDRESS"
-    if address == "auto":
-        note = _address_file()
-        origin = str(note)
-        address = note.read_text(encoding="utf-8").strip() if note.is_file() else ""
-    host, _, port = address.rpartition("://")[2].rpartition(":")
-    if not host or not port.isdecimal():
-        return
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
-    except OSError as error:
-        raise ConnectionError(
-            f"no Ray cluster answers at {address}, which {origin} names: {error}; "
-            "start one with `ray start --head`, name another in RAY_ADDRESS, or set "
-            "RAY_ADDRESS=local to use this machine alone"
-        ) from error
-
-
-def _address_file() -> Path:
-    """The file with the address of this machine's cluster; it remains if Ray is killed."""
-    folder = os.environ.get("RAY_TMPDIR")
-    if folder is None and sys.platform == "linux":
-        folder = os.environ.get("TMPDIR")
-    usual = tempfile.gettempdir() if sys.platform == "win32" else "/tmp"
-    return Path(folder or usual, "ray", "ray_current_cluster")
-
-
-@contextmanager
-def _progress_on_terminals_only() -> Iterator[None]:
-    """Without progress bars, Ray Data logs its progress; log only warnings then."""
-    logger = logging.getLogger("ray.data")
-    level = logger.level
-    if not sys.stderr.isatty():
-        logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 T = TypeVar("T")
@@ -349,7 +284,7 @@ class Ranks:
             raise ShardError(
                 "Ray needs no ranks: pass either ray, or rank and world_size", option="ray"
             )
-        check_ray()
+        from bytepair._internal.extras import ray  # noqa: F401 - said before the work
 
     def threads(self, threads: int | None) -> int | None:
         """The number of threads of a task; Ray gives each one core."""

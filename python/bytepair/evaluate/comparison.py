@@ -42,16 +42,11 @@ SpecialOrText: TypeAlias = Literal["all", "text"]
 Encode: TypeAlias = "Callable[[list[str]], list[NDArray[np.int64]]]"
 
 
-@dataclass(frozen=True)
-class Side:
-    """One of two tokenizers: its values, and how its own library encodes texts."""
-
-    own: Tokenizer
-    encode: Encode
+#: One of two tokenizers: its values, and how its own library encodes texts.
+Side: TypeAlias = tuple[Tokenizer, Encode]
 
 
-def side_of(source: Any, special: SpecialOrText, pattern: str | None = None) -> Side:
-    """What `source` is, and how it encodes."""
+def _side(source: Any, special: SpecialOrText, pattern: str | None) -> Side:
     own = source if isinstance(source, Tokenizer) else load(source, pattern=pattern)
 
     def ours(texts: list[str]) -> list[NDArray[np.int64]]:
@@ -64,10 +59,10 @@ def side_of(source: Any, special: SpecialOrText, pattern: str | None = None) -> 
         return _arrays(source.encode_ordinary_batch(texts))
 
     if isinstance(source, Tokenizer | str | os.PathLike):
-        return Side(own, ours)
+        return own, ours
     if tiktoken.is_encoding(source):
-        return Side(own, tiktokens)
-    return Side(own, _huggingfaces(getattr(source, "backend_tokenizer", source), special))
+        return own, tiktokens
+    return own, _huggingfaces(getattr(source, "backend_tokenizer", source), special)
 
 
 def _huggingfaces(inner: Any, special: SpecialOrText) -> Encode:
@@ -210,17 +205,15 @@ def compare(
     check_choice("by", by, ("ids", "tokens"))
     check_choice("special", special, ("all", "text"))
     source = sample.paths() if source is None else source
-    sides = [
-        side_of(side, special, pattern) for side, pattern in zip((one, two), patterns, strict=True)
-    ]
+    sides = [_side(one, special, patterns[0]), _side(two, special, patterns[1])]
     common: dict[tuple[bytes, bool], int] = {}
-    numbers_of = [_numbers(side.own, common) if by == "tokens" else None for side in sides]
+    numbers_of = [_numbers(own, common) if by == "tokens" else None for own, _ in sides]
     texts_read = tokens = differing = 0
     difference: Difference | None = None
     skips = SkipLog()
     batches = read_batches(resolve(source, split="all"), reading, on_skip=skips.add)
     for (name, start), documents in _addressed(batches):
-        rows = zip(*(side.encode(documents) for side in sides), strict=True)
+        rows = zip(*(encode(documents) for _, encode in sides), strict=True)
         for row, ids in enumerate(rows, start):
             texts_read += 1
             tokens += len(ids[0])
@@ -270,8 +263,7 @@ def _difference(
     at = int(unequal[0]) if unequal.size else length
     one, two = ([int(id) for id in some[at : at + TOKENS_SHOWN]] for some in ids)
     tokens = [
-        [side.own.token_bytes(id) for id in row]
-        for side, row in zip(sides, (one, two), strict=True)
+        [own.token_bytes(id) for id in row] for (own, _), row in zip(sides, (one, two), strict=True)
     ]
-    byte = sum(len(sides[0].own.token_bytes(int(id))) for id in ids[0][:at])
+    byte = sum(len(sides[0][0].token_bytes(int(id))) for id in ids[0][:at])
     return Difference(*place, byte, (tokens[0], tokens[1]), (one, two))

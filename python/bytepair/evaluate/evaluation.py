@@ -143,12 +143,7 @@ def measure(
 
 
 def declarations() -> dict[str, str]:
-    """The declaration of human rights in sixty languages, by language code.
-
-    Example:
-        >>> declarations()["en"].splitlines()[0]
-        'Universal Declaration of Human Rights'
-    """
+    """The declaration of human rights in sixty languages, by language code."""
     paths = (path for path in sample.paths() if path.parent.name == "udhr")
     return {path.stem: path.read_text(encoding="utf-8") for path in paths}
 

@@ -96,7 +96,8 @@ def summary(evaluation: Evaluation) -> str:
     one = evaluation.overall
     clauses: list[str] = []
     for theirs in rivals:
-        much = one.in_words(ours, theirs)
+        share = one.difference(ours, theirs)
+        much = f"{abs(share):.1%} {'more' if share > 0 else 'fewer'}" if share else "as many"
         what = "" if clauses else f" tokens for {one.text}"
         clauses.append(
             f"{much}{what} {'as' if much == 'as many' else 'than'} {evaluation.label(theirs)}"

@@ -104,16 +104,6 @@ class Compression:
             return 0.0
         return self.tokens[ours] / self.tokens[theirs] - 1
 
-    def in_words(self, ours: str, theirs: str) -> str:
-        """How many more or fewer tokens ours needs, as people say it.
-
-        Example:
-            >>> Compression("news", 100, {"ours": 27, "theirs": 30}).in_words("ours", "theirs")
-            '10.0% fewer'
-        """
-        share = self.difference(ours, theirs)
-        return f"{abs(share):.1%} {'more' if share > 0 else 'fewer'}" if share else "as many"
-
 
 def compress(
     tokenizers: Mapping[str, Tokenizer], texts: Mapping[str, str | Sequence[str]]

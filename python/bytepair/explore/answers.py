@@ -20,8 +20,8 @@ from bytepair._internal.drawing import MARKED
 from bytepair.chat import renderer
 from bytepair.chat.kinds import parsed_json
 from bytepair.errors import ArgumentError, ConversationError
-from bytepair.evaluate import declarations, samples
-from bytepair.evaluate.evaluation import LANGUAGES
+from bytepair.evaluate import samples
+from bytepair.evaluate.evaluation import LANGUAGES, declarations
 from bytepair.files.outputs import write_whole
 from bytepair.tokenizer import Tokenizer
 
