@@ -76,7 +76,7 @@ def test_rows_are_those_of_each_folder_in_its_order(
         assert (targets == np.concatenate([row[1] for row in expected[start : start + B]])).all()
     assert batches.rows == {"a": 120, "b": 72, "c": 48}
     assert batches.epochs == {
-        name: each.state["epoch"] + (each._order.passes(each._place) - each._place[0])
+        name: each.state["epoch"] + (each._place[1] == each._order.chunks)
         for name, each in zip(folders, alone, strict=True)
     }
     assert batches.epochs["a"] > batches.epochs["c"]

@@ -106,9 +106,16 @@ def test_failures_are_in_the_words_of_the_command(
 @pytest.mark.parametrize(
     ("module", "words", "message"),
     [
-        ("ray", "count a.txt --ray -o c.parquet", "install Ray: pip install 'bytepair[ray]'"),
-        ("pandas", "count a.txt --ray -o c.parquet", "install Ray: pip install 'bytepair[ray]'"),
-        ("ray", "shard a.txt --ray -o out", "install Ray: pip install 'bytepair[ray]'"),
+        (
+            "ray",
+            "count a.txt --ray -o c.parquet",
+            "the package ray: pip install 'bytepair[ray]'",
+        ),
+        (
+            "ray",
+            "shard a.txt --ray -o out",
+            "the package ray: pip install 'bytepair[ray]'",
+        ),
         ("huggingface_hub", "download foo/bar", "pip install 'bytepair[hub]'"),
         ("huggingface_hub", "convert foo/bar out.bytepair", "bytepair[hub]"),
         ("huggingface_hub", "train hf://datasets/foo/bar -o new", "pip install 'bytepair[hub]'"),

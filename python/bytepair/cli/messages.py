@@ -107,6 +107,8 @@ def show_log() -> None:
 _ARGUMENT: Final = re.compile(
     r"""(?<![\w.-])(?P<name>[a-z]+(?:_[a-z]+)*)\b(?:=(?P<quote>["']?)(?P<value>[\w.+-]*)(?P=quote))?"""
 )
+#: A role in a call, `Tokenizer.replace(roles={"eos": ...})`: a command has an option for it.
+_ROLE: Final = re.compile(r"""[\w.]+\(roles=\{["'](\w+)["']: \.\.\.\}\)""")
 
 
 def in_words(message: Exception | Warning | str, command: click.Command | None = None) -> list[str]:
@@ -144,7 +146,7 @@ def with_options(text: str, command: click.Command | None = None) -> str:
         flag = max(option.opts, key=len)
         return f"{flag} {value}" if value and value != "True" else flag
 
-    return _ARGUMENT.sub(worded, text)
+    return _ARGUMENT.sub(worded, _ROLE.sub(r"\1_token=", text))
 
 
 def _running() -> click.Command | None:

@@ -115,9 +115,6 @@ def numbers_of(text: str, name: str) -> dict[str, Fraction]:
     return numbers
 
 
-# ---------------------------------------------------------------------------- outputs
-
-
 class Output(click.Path):
     """A path to write to; it is checked before the work begins.
 

@@ -215,7 +215,8 @@ def train(
     path = tokenizer.save(out, overwrite=overwrite)
     if reading.checkpoint is not None:
         remove_own(Path(reading.checkpoint))
-    click.echo(f"a sentence in tokens: {tokenizer.show(SENTENCE, color=option.colored())}")
+    if 2 * tokenizer.count(SENTENCE) <= len(SENTENCE):  # else it is split into letters
+        click.echo(f"a sentence in tokens: {tokenizer.show(SENTENCE, color=option.colored())}")
     curve = bytepair.evaluate.compression_curve(tokenizer)
     if len(curve) > 1 and curve[0]:
         click.echo(_curve(bytepair.evaluate.sweep(tokenizer)))

@@ -35,18 +35,13 @@ def most_page_bytes(document_bytes: int) -> int:
 class ReadBounds:
     """The limits of the core while it reads a file.
 
-    Attributes:
-        document_bytes: the maximum size of a document in bytes.
-        block_bytes: the size of the block that a thread reads at a time.
-        harmless_bytes: a file that decompresses to more bytes than this,
-        harmless_times: and to more than this many times its size, is reported.
+    A file that decompresses to more than `harmless_bytes`, and to more than `harmless_times` its
+    size, is reported.
     """
 
     def __init__(self, document_bytes: int, block_bytes: int | None = None) -> None:
-        self.document_bytes = document_bytes
-        self.block_bytes = BLOCK_BYTES if block_bytes is None else block_bytes
-        self.harmless_bytes = HARMLESS_BYTES
-        self.harmless_times = MOST_EXPANSION
+        self.document_bytes, self.block_bytes = document_bytes, block_bytes or BLOCK_BYTES
+        self.harmless_bytes, self.harmless_times = HARMLESS_BYTES, MOST_EXPANSION
 
 
 class Expansion:

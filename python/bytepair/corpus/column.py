@@ -23,21 +23,13 @@ Errors: TypeAlias = Literal["strict", "replace", "skip"]
 
 @dataclass(frozen=True)
 class Column:
-    """Consecutive documents.
+    """Consecutive documents."""
 
-    Attributes:
-        data: uint8, the UTF-8 of all documents, concatenated.
-        offsets: int32 or int64, the start of each document in `data`, and the end of the last.
-        name: the source of the documents, for messages.
-        first: the row of the first document in its file, if there is one.
-        unit: the index of the row group, or of the block of lines.
-    """
-
-    data: NDArray[np.uint8]
-    offsets: NDArray[np.int32 | np.int64]
-    name: str
-    first: int = 0
-    unit: int = 0
+    data: NDArray[np.uint8]  # the UTF-8 of all documents, concatenated
+    offsets: NDArray[np.int32 | np.int64]  # the start of each document, and the end of the last
+    name: str  # of the source, for messages
+    first: int = 0  # the row of the first document in its file, if there is one
+    unit: int = 0  # the index of the row group, or of the block of lines
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -82,21 +74,13 @@ REPAIR: Final = (
 
 
 class Skip(NamedTuple):
-    """Skipped documents, at their place among the others; a value that JSON can hold.
+    """Skipped documents, at their place among the others; a value that JSON can hold."""
 
-    Attributes:
-        input: the name of the file or other source.
-        first: the row of the first skipped document.
-        rows: the number of skipped documents; None means the rest of the input.
-        reason: why they were skipped.
-        hint: what to do about it, where `errors="skip"` is not the answer.
-    """
-
-    input: str
-    first: int
-    rows: int | None
+    input: str  # the name of the file or other source
+    first: int  # the row of the first one
+    rows: int | None  # how many; None means the rest of the input
     reason: str
-    hint: str = ""
+    hint: str = ""  # what to do about it, where `errors="skip"` is not the answer
 
     def record(self) -> dict[str, Any]:
         """What was skipped and why, for the manifest of shards."""

@@ -98,8 +98,6 @@ def check_stopped() -> None:
 
 
 class _Reader(threading.Thread):
-    """A thread that reads one item of a stream per request."""
-
     def __init__(self, stream: Iterator[Any]) -> None:
         super().__init__(name="bytepair-corpus", daemon=True)
         _live.add(self)
@@ -109,7 +107,6 @@ class _Reader(threading.Thread):
         self._requests, self._ready = threading.Semaphore(0), threading.Semaphore(0)
 
     def run(self) -> None:
-        """Read until the stream ends or the caller stops."""
         try:
             while self._requests.acquire() and not self.is_stopped:
                 self._item = next(self._stream, None)
@@ -119,7 +116,6 @@ class _Reader(threading.Thread):
             self._ready.release()
 
     def ask(self) -> None:
-        """Request the next item."""
         self._requests.release()
 
     def answer(self) -> Any:
@@ -136,7 +132,6 @@ class _Reader(threading.Thread):
         return item
 
     def stop(self) -> None:
-        """Make the thread end."""
         if self.is_stopped:  # at exit, when the functions below may be gone
             return
         self.is_stopped = True
@@ -162,13 +157,7 @@ BATCH_BYTES: Final = 1 << 24
 
 @dataclass(frozen=True)
 class DocumentSelection:
-    """Which documents of a file to read.
-
-    Attributes:
-        first: the first row.
-        start: the first row group, or block of lines.
-        step: read every `step`-th row group, or block of lines.
-    """
+    """Which documents of a file to read: from a row on, every `step`-th row group or block."""
 
     first: int = 0
     start: int = 0
@@ -230,9 +219,6 @@ def _strided(
     skips.warn()
 
 
-# ---------------------------------------------------------------------------- one file
-
-
 def read_list(file: Input) -> list[Any]:
     """The rows of a list in one value of JSON, as Alpaca and ShareGPT are published."""
     whole = Reading(max_document_bytes=sys.maxsize)
@@ -256,18 +242,10 @@ def read(
     batch_bytes: int | None = None,
     kind: Kind | Literal["lines"] | None = None,
 ) -> Iterator[Column | Skip]:
-    """Read one file in order.
+    """Read one file in order: documents, and with `errors="skip"` the skipped ones.
 
-    Args:
-        file: the file.
-        reading: the column, the treatment of invalid documents, and the limits of a document.
-        selection: which documents to read.
-        share: updated with the fraction of the file that has been read.
-        batch_bytes: the approximate size of a column in bytes; None means `BATCH_BYTES`.
-        kind: the kind of the file; None means by suffix. With "lines", each line is a document.
-
-    Yields:
-        Documents, and with `errors="skip"` the skipped ones.
+    `share` is updated with the fraction of the file that has been read. Without a kind, the suffix
+    says it; with "lines", each line is a document.
     """
     after = 0
     try:

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, Final
@@ -62,14 +63,7 @@ CANCELLED: Final = "cancelled, because another download failed"
 
 @dataclass(frozen=True)
 class Remote:
-    """A file to download.
-
-    Attributes:
-        url: its URL.
-        name: its path relative to the output folder.
-        size: its size in bytes; None if unknown.
-        sha256: the SHA-256 of its content; None if unknown.
-    """
+    """A file to download; its name is a path in the output folder. None means unknown."""
 
     url: str
     name: str
@@ -79,19 +73,12 @@ class Remote:
 
 @dataclass(frozen=True)
 class Published:
-    """A data set with a short name: numbered shards, of which the last is for validation.
-
-    Attributes:
-        repository: its name on the Hugging Face Hub.
-        shards: its number of files.
-        folder: its default folder in `~/.cache/bytepair`.
-        adds_last: whether the last file is always downloaded in addition to the requested ones.
-    """
+    """A data set with a short name: numbered shards, of which the last is for validation."""
 
     repository: str
     shards: int
     folder: str
-    adds_last: bool
+    adds_last: bool  # whether the last is downloaded in addition to the requested ones
 
     def names(self, n: int) -> list[str]:
         """The names of the first `n` files (-1 for all), and of the last file if it is added."""
@@ -229,12 +216,9 @@ def fetch_all(
                     raise DownloadError(CANCELLED)
                 received.add(number, size)
 
-            def missing(size: int) -> None:
-                received.expect(number, size)
-
-            file = files[number]
-            check_inside(dir, dir / file.name)
-            path = fetch(file, dir / file.name, on_bytes=gained, on_size=missing, stop=stop)
+            path, missing = dir / files[number].name, partial(received.expect, number)
+            check_inside(dir, path)
+            fetch(files[number], path, on_bytes=gained, on_size=missing, stop=stop)
             received.expect(number, 0)
             return path
 
@@ -250,10 +234,9 @@ def fetch_all(
 
 
 class _Received:
-    """Adds up the bytes received by several threads, and estimates the total of all files.
+    """Adds up the bytes received by several threads.
 
-    A file of unknown size is assumed to have the average size of the others. Bytes downloaded by an
-    earlier run do not count.
+    For the total, a file of unknown size is assumed to have the average size of the others.
     """
 
     def __init__(self, files: int, bar: Bar) -> None:
@@ -262,13 +245,11 @@ class _Received:
         self._got: Counter[int] = Counter()
 
     def expect(self, number: int, size: int) -> None:
-        """Set the number of bytes of a file that are still to be received."""
         with self._lock:
             self._sizes[number] = self._got[number] + size
             self._report()
 
     def add(self, number: int, size: int) -> None:
-        """Add received bytes of a file."""
         with self._lock:
             self._got[number] += size
             self._report()
@@ -292,18 +273,10 @@ def fetch(
     pause: float = PAUSE_SECONDS,
     stop: Event | None = None,
 ) -> Path:
-    """Download one file, with retries.
+    """Download one file; give up after so many failures in succession without progress.
 
-    Args:
-        file: the file.
-        path: the output path.
-        on_bytes: called with the number of bytes of each received block.
-        on_size: called with the number of bytes that are still to be received, before each attempt
-            for which the server announces it.
-        attempts: the number of consecutive failures without progress after which to give up.
-        timeout: the timeout of a connection without data, in seconds.
-        pause: the wait after a failure, in seconds; it doubles with each further failure.
-        stop: another thread sets it to end the wait after a failure, and with it the download.
+    `on_bytes` is called with the size of each block, `on_size` with what is still to be received,
+    if the server announces it. Another thread may `stop` the wait after a failure.
     """
     if path.is_file() and file.size in (None, path.stat().st_size):
         return path
@@ -340,23 +313,18 @@ def _is_of_disk(error: Exception) -> bool:
 
 
 class _RetryError(DownloadError):
-    """A failure after which a retry may succeed."""
-
     def __init__(self, message: str, wait: float = 0.0) -> None:
         super().__init__(message)
         self.wait = min(wait, MOST_PAUSE_SECONDS)
 
 
 def _reason(error: BaseException) -> str:
-    """The reason of a failure, for users."""
     if isinstance(error, urllib.error.URLError):
         return f"{error.reason} (check the network connection)"
     return str(error) or type(error).__name__
 
 
 class _Transfer:
-    """The download of one file."""
-
     def __init__(
         self,
         file: Remote,
@@ -518,7 +486,6 @@ class _Redirect(urllib.request.HTTPRedirectHandler):
 
 
 def _opener(*, follow: bool) -> urllib.request.OpenerDirector:
-    """An opener for HTTP and HTTPS alone."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(), urllib.request.HTTPHandler(), urllib.request.HTTPSHandler(),

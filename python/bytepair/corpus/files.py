@@ -75,13 +75,7 @@ _REFUSED: Final = {
 
 @dataclass(frozen=True)
 class CorpusFile:
-    """A file as the core reads it.
-
-    Attributes:
-        path: the path; of a file that Python opens, its name for messages.
-        kind: how its documents are stored; with "lines", each line is one.
-        compression: how its bytes are compressed; None means not at all.
-    """
+    """A file as the core reads it; with "lines", each line is a document."""
 
     path: str | os.PathLike[str]
     kind: Kind | Literal["lines"]
@@ -151,19 +145,12 @@ _SHARD: Final = re.compile(r"shard_\d{5}\.parquet")
 
 @dataclass(frozen=True)
 class Input:
-    """A file with documents.
-
-    Attributes:
-        name: the name as given by the user.
-        size: the size in bytes.
-        cloud: the Arrow file system that contains the file; None means the local one.
-        path: the path in that file system.
-    """
+    """A file with documents, by the name that the user gave."""
 
     name: str
-    size: int
-    cloud: Any
-    path: str
+    size: int  # in bytes
+    cloud: Any  # the Arrow file system that contains the file; None means the local one
+    path: str  # in that file system
 
     @property
     def system(self) -> Any:
@@ -175,12 +162,10 @@ class Input:
 
 @dataclass(frozen=True)
 class Files:
-    """A source of files.
+    """A source of files, in the order in which they are read.
 
     Attributes:
-        files: the files in the order in which they are read.
         skipped: the names of the files that a folder or glob has and that are not read.
-        split: the split to which the files belong; "all" if none was chosen.
         is_listed: whether names stood for other files, or files were left out.
     """
 
@@ -227,9 +212,6 @@ def announce(files: Files | Mapping[str, Files]) -> None:
         LOG.info("reading %s", "; ".join(parts))
 
 
-# ---------------------------------------------------------------------------- splits
-
-
 def splits_of(files: list[Input]) -> list[str | None]:
     """The split that a data set gives each of its files; None if it says nothing."""
     beside = defaultdict[PurePosixPath, list[str]](list)
@@ -262,11 +244,8 @@ def _last_shard(names: Iterable[str]) -> str | None:
 def of_split(source: Files, split: Split | None, *, by_position: bool = False) -> Files:
     """The files of a split; None means `train` if a data set says what is for validation.
 
-    Args:
-        source: the files of one or more data sets.
-        split: the split to read.
-        by_position: whether the last file is for validation where no data set says it, as in
-            nanochat; without a split, all files are then read.
+    `by_position` makes the last file that for validation where no data set says it, as in nanochat;
+    without a split, all files are then read.
     """
     if split is not None:
         check_choice("split", split, ("train", "val", "all"))
@@ -308,8 +287,6 @@ def unsplit(split: str) -> CorpusError:
         hint='pass the files or texts of the split alone, or split="all"',
     )
 
-
-# ---------------------------------------------------------------------------- records
 
 #: The names and sizes of the inputs, in a record.
 INPUTS: Final = "inputs"

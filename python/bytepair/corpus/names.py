@@ -92,9 +92,6 @@ def files_matching(names: Names | Paths, way_out: str = "check the path") -> Fil
     return Files(files, skipped, is_listed=is_listed)
 
 
-# ---------------------------------------------------------------------------- this machine
-
-
 def exists(name: str) -> bool:
     """Whether there is a file or a folder of this name."""
     return bool(name) and os.path.exists(name)  # noqa: PTH110 - a text may be no valid path
@@ -244,9 +241,6 @@ def _cards(files: Iterable[Any]) -> set[Any]:
     paths: list[PurePath] = list(files)
     tables = {parent for path in paths if kind_of(path) != "text" for parent in path.parents}
     return {path for path in paths if path.stem.lower() == "readme" and path.parent in tables}
-
-
-# ---------------------------------------------------------------------------- clouds
 
 
 def _remote(url: str) -> Files:

@@ -113,9 +113,6 @@ def _read_files(
             yield piece
 
 
-# ---------------------------------------------------------------------------- texts
-
-
 def _fields(rows: Iterable[Any], column: str) -> Iterator[Any]:
     """The text of each row; as in a table, None is an empty document."""
     for index, row in enumerate(rows):
@@ -144,9 +141,6 @@ def _read_texts(texts: Iterable[Any]) -> Iterator[list[str]]:
             batch, chars = [], 0
     if batch:
         yield batch
-
-
-# ---------------------------------------------------------------------------- Arrow
 
 
 def _tables(data: Any, column: str) -> Iterator[Any]:
@@ -180,9 +174,6 @@ def _read_arrow(source: Any, column: str, name: str) -> Iterator[Column]:
     for batch in source:
         for start in range(0, batch.num_rows, BATCH_ROWS):
             yield arrow.column(batch.slice(start, BATCH_ROWS).column(column), name)
-
-
-# ---------------------------------------------------------------------------- limits
 
 
 def _checked(batches: Iterable[TextBatch], errors: Errors) -> Iterator[TextBatch | Skip]:

@@ -146,13 +146,7 @@ class Texts:
 
 @dataclass(frozen=True)
 class TableData:
-    """A source of tables or rows in memory.
-
-    Attributes:
-        kind: whether the data is Arrow data or an iterable of such, a data set of the package
-            `datasets`, or an iterable of mappings.
-        data: the data.
-    """
+    """A source of tables in memory, or an iterable of mappings."""
 
     kind: Literal["arrow", "datasets", "rows"]
     data: Any
@@ -249,9 +243,6 @@ def columns_of(table: Any) -> list[str]:
         if names is not None and not callable(names):
             return [name for name in names if isinstance(name, str)]
     return []
-
-
-# ---------------------------------------------------------------------------- iterables
 
 
 def _of_items(items: Iterable[Any]) -> ResolvedSource:

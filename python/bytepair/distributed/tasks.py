@@ -10,9 +10,11 @@ except the regular files that tasks write is an error.
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import pickle
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -40,6 +42,8 @@ def run_on_ray(
         function(pickle.loads(row["item"]), *arguments)
         return {"is_done": True}
 
+    if not sys.stderr.isatty():  # where Ray Data shows no bars, it logs its progress
+        logging.getLogger("ray.data").setLevel(logging.WARNING)
     data = ray.data.from_items(packed, override_num_blocks=len(packed)).map(call)
     if (done := len(data.take_all())) != len(packed):
         raise ShardError(f"Ray has run {done} of {len(packed)} tasks")

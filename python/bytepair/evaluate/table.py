@@ -247,9 +247,6 @@ def mark(token: bytes) -> str:
     return readable(token).replace(" ", "·")
 
 
-# ---------------------------------------------------------------------------- to read
-
-
 def to_markdown(evaluation: Evaluation) -> str:
     """Write an evaluation as Markdown."""
     parts = [f"# {evaluation.name}: {evaluation.tokenizer!r}", summary(evaluation)]

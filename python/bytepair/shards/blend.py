@@ -151,8 +151,8 @@ class BlendedBatches:
     @property
     def epochs(self) -> dict[str, int]:
         """How often each folder was read to its end."""
-        passes = (o.passes(place) for o, place in zip(self._orders, self._places, strict=True))
-        return dict(zip(self._weights, passes, strict=True))
+        folders = zip(self._weights, self._orders, self._places, strict=True)
+        return {name: epoch + (chunk == order.chunks) for name, order, (epoch, chunk, _) in folders}
 
     @property
     def state(self) -> State:

@@ -24,7 +24,7 @@ from bytepair.chat.segments import Conversation
 from bytepair.chat.sources import ConversationSource, sequence
 from bytepair.errors import ConversationError, ShardError, SkippedWarning, warn
 from bytepair.shards.manifest import are_counts
-from bytepair.shards.order import State, Unpicklable, WaitingDocuments, check_numbers, delivered
+from bytepair.shards.order import State, WaitingDocuments, check_numbers, delivered
 from bytepair.tokenizer import Tokenizer
 
 #: The number of a conversation, its ids and its mask.
@@ -62,7 +62,7 @@ class ConversationOptions:
         check_numbers(0, 1, buffer=self.buffer, max_tokens=self.max_tokens or 1)
 
 
-class ConversationBatches(Unpicklable):
+class ConversationBatches:
     """The batches of one rank, packed while conversations are rendered; they never end.
 
     Args:

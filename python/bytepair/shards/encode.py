@@ -185,12 +185,9 @@ def encode_in_order(
 
 def _is_large(item: list[Placed] | EncodedRows | SkipRecord) -> bool:
     """Whether a batch is so large that no other one should be in memory."""
-    size = 0
     if isinstance(item, EncodedRows):
-        size = item.ids.nbytes
-    elif isinstance(item, list):
-        size = sum(column.text_bytes for _, column in item)
-    return size > LARGE_BYTES
+        return item.ids.nbytes > LARGE_BYTES
+    return isinstance(item, list) and sum(text.text_bytes for _, text in item) > LARGE_BYTES
 
 
 def _pieces(

@@ -118,12 +118,12 @@ class ShardJob:
     values: dict[str, Any]
     first_input: int = 0
 
-    @cached_property
+    @property
     def layout(self) -> Layout:
         """The format."""
         return layout(self.values["format"])
 
-    @cached_property
+    @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the ids."""
         dtype: np.dtype[Any] = np.dtype(self.values["dtype"])

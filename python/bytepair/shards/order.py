@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, Final, Generic, Literal, NoReturn, TypeAlias, TypeVar, get_args
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,8 +49,7 @@ CHUNK_BLOCKS: Final = 64
 BUFFER_DOCUMENTS: Final = 1000
 
 
-@dataclass(frozen=True)
-class EpochPlan:
+class ChunkRows(NamedTuple):
     """The rows of one chunk, as pieces of shards; `ends` says where those of each row end."""
 
     sources: list[NDArray[Any]]
@@ -58,15 +57,6 @@ class EpochPlan:
     starts: Index
     lengths: Index
     ends: Index
-
-    def copy(self, start: int, end: int, out: NDArray[Any]) -> None:
-        """Copy rows into an array of as many rows."""
-        low = int(self.ends[start - 1]) if start else 0
-        pieces = slice(low, int(self.ends[end - 1]))
-        _core.gather(
-            self.sources, self.which[pieces], self.starts[pieces], self.lengths[pieces],
-            out.reshape(-1).view(f"u{out.dtype.itemsize}"),
-        )  # fmt: skip
 
 
 @dataclass
@@ -89,7 +79,7 @@ class Order:
         self._units = np.array(units, np.int64)
         self._blocks = np.cumsum([0, *-(-self._units // BLOCK_UNITS)])
         blocks = int(self._blocks[-1])
-        self._chunks = -(-blocks // CHUNK_BLOCKS)
+        self.chunks = -(-blocks // CHUNK_BLOCKS)
         self.plan = lru_cache(2)(self._plan)
         self._order = lru_cache(2)(lambda epoch: shuffled(blocks, self.seed, epoch, 0))
         crcs = "".join(part.crc32 for shard in shards for part in shard.parts)
@@ -114,10 +104,10 @@ class Order:
             epoch, chunk, row = (int(state[name]) for name in ("epoch", "chunk", "row"))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ShardError(f"the state is incomplete: {error}", option="state") from None
-        if not (0 <= epoch < 1 << 63 and 0 <= chunk <= self._chunks and 0 <= row < 1 << 63):
+        if not (0 <= epoch < 1 << 63 and 0 <= chunk <= self.chunks and 0 <= row < 1 << 63):
             raise ShardError(
                 f"the state has epoch {epoch}, chunk {chunk} and row {row}, and there are "
-                f"{self._chunks} chunks",
+                f"{self.chunks} chunks",
                 option="state",
             )
         if epochs is not None and epoch >= epochs:
@@ -137,7 +127,7 @@ class Order:
         runs: list[Run] = []
         empty = 0
         while rows:
-            if chunk == self._chunks:
+            if chunk == self.chunks:
                 epoch, chunk, row, empty = epoch + 1, 0, 0, empty + 1
                 if empty > 1 and not runs:
                     raise ShardError(f"no row of {self.width} ids can be filled", hint="pass fewer")
@@ -145,32 +135,30 @@ class Order:
                 if left := sum(end - start for *_, start, end in runs):
                     LOG.info("the last %s rows do not fill a batch and are left out", f"{left:,}")
                 return None
-            count = len(self.plan(epoch, chunk).ends) if self._chunks else 0
+            count = len(self.plan(epoch, chunk).ends) if self.chunks else 0
             end = min(row + rows, count)
             if end > row:
                 runs.append((epoch, chunk, row, end))
                 rows -= end - row
-            chunk, row = (chunk, end) if end < count else (min(chunk + 1, self._chunks), 0)
+            chunk, row = (chunk, end) if end < count else (min(chunk + 1, self.chunks), 0)
         return runs, (epoch, chunk, row)
 
     def copied(self, runs: list[Run], first: int, last: int) -> NDArray[Any]:
         """Some of the rows of runs, from the first up to the last, exclusive."""
         rows = np.empty((last - first, self.width), self.dtype)
         at = 0  # the number of the first row of a run
-        for epoch, chunk, start, end in runs:
-            low, high = max(first, at), min(last, at + end - start)
+        for epoch, chunk, start, stop in runs:
+            low, high = max(first, at), min(last, at + stop - start)
             if low < high:
-                plan = self.plan(epoch, chunk)
-                plan.copy(start + low - at, start + high - at, rows[low - first : high - first])
-            at += end - start
+                sources, which, starts, lengths, ends = self.plan(epoch, chunk)
+                begin, end = start + low - at, start + high - at
+                pieces = slice(int(ends[begin - 1]) if begin else 0, int(ends[end - 1]))
+                out = rows[low - first : high - first].reshape(-1).view(f"u{rows.itemsize}")
+                _core.gather(sources, which[pieces], starts[pieces], lengths[pieces], out)
+            at += stop - start
         return rows
 
-    def passes(self, place: TokenAddress) -> int:
-        """How often all rows were taken before a place."""
-        epoch, chunk, _ = place
-        return epoch + (chunk == self._chunks)
-
-    def _plan(self, epoch: int, chunk: int) -> EpochPlan:
+    def _plan(self, epoch: int, chunk: int) -> ChunkRows:
         """Shuffle the units of a chunk and pack them."""
         shards, starts, lengths = self._chunk_units(epoch, chunk)
         order = shuffled(len(starts), self.seed, epoch, chunk + 1)
@@ -183,7 +171,7 @@ class Order:
             ends = np.arange(1, len(starts) + 1, dtype=np.uintp)
         numbers, which = np.unique(shards, return_inverse=True)
         sources = [self.mapped(int(s))[0].view(f"u{self.dtype.itemsize}") for s in numbers]
-        return EpochPlan(sources, which.astype(np.uintp), starts, lengths, ends)
+        return ChunkRows(sources, which.astype(np.uintp), starts, lengths, ends)
 
     def _chunk_units(self, epoch: int, chunk: int) -> tuple[Index, Index, Index]:
         """The shard, the start and the length of each unit of the blocks of a chunk."""
@@ -227,25 +215,11 @@ def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return numbers ^ (numbers >> np.uint64(31))
 
 
-# ---------------------------------------------------------------------------- all loaders
-
-
 def check_numbers(rank: int, world_size: int, **positive: int) -> None:
     """Raise an `ArgumentError` that names the first of these numbers that is out of range."""
     for name, value in {**positive, "world_size": world_size}.items():
         check_whole(name, value, least=1)
     check_whole("rank", rank, most=world_size - 1)
-
-
-class Unpicklable:
-    """A loader that has a thread and documents that wait, which another process would lack."""
-
-    def __reduce__(self) -> NoReturn:
-        name = type(self).__name__
-        raise TypeError(
-            f"{name} cannot be pickled: it reads files in a thread; build it in the process that "
-            "uses it, as a TorchStream does in each worker"
-        )
 
 
 class WaitingDocuments(Generic[T]):

@@ -281,7 +281,7 @@ def verify(
     check_whole("samples", samples)
     path = Path(folder)
     manifest = Manifest.load(path)
-    wrong = list(_wrong_tokenizer(path, manifest))
+    wrong = _wrong_tokenizer(path, manifest)
     tokens = None if wrong else all_tokens(load(path / NATIVE))
     valid = None if tokens is None else np.array([bool(t) for t in tokens], np.bool_)
     with Bar(progress) as bar:
@@ -291,17 +291,14 @@ def verify(
     return Report(manifest, wrong, [] if wrong else _samples(path, samples))
 
 
-def _wrong_tokenizer(folder: Path, manifest: Manifest) -> Iterator[str]:
+def _wrong_tokenizer(folder: Path, manifest: Manifest) -> list[str]:
     try:
         tokenizer = load(folder / NATIVE, check=True)
     except (FileNotFoundError, FileFormatError) as error:
-        yield str(error)
-        return
-    if tokenizer.fingerprint != manifest.fingerprint:
-        yield (
-            f"{NATIVE} is the tokenizer {tokenizer.fingerprint[:12]}, and the ids were made by "
-            f"{manifest.fingerprint[:12]}"
-        )
+        return [str(error)]
+    names = [one[:12] for one in (tokenizer.fingerprint, manifest.fingerprint)]
+    text = f"{NATIVE} is the tokenizer {names[0]}, and the ids were made by {names[1]}"
+    return [text] if tokenizer.fingerprint != manifest.fingerprint else []
 
 
 def _wrong_ids(

@@ -124,9 +124,6 @@ def _check_empty(folder: Path, names: set[str], before: dict[str, Any]) -> None:
         )
 
 
-# ---------------------------------------------------------------------------- two jobs
-
-
 def check_job(folder: Path, before: dict[str, Any], job: dict[str, Any], base: Path) -> None:
     """Raise a `ShardError` that names what differs between the job of a folder and another one.
 
@@ -163,9 +160,6 @@ def differing(before: dict[str, Any], job: dict[str, Any], base: Path) -> list[s
 def _short(value: object) -> str:
     text = "none" if value is None else json.dumps(value)
     return text if len(text) <= 60 else f"{text[:20]}...{text[-37:]}"
-
-
-# ---------------------------------------------------------------------------- whole files
 
 
 def crc_of(path: Path, offset: int = 0, size: int | None = None) -> str:
@@ -236,9 +230,6 @@ def checked(folder: Path, state: FolderState, bar: Bar) -> FolderState:
         if wrong:
             return FolderState(state.shards[: shard.number], damage=wrong[0])
     return state
-
-
-# ---------------------------------------------------------------------------- from one to the next
 
 
 def begin(folder: Path, job: dict[str, Any], state: FolderState) -> None:

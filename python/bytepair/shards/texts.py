@@ -31,7 +31,6 @@ from bytepair.shards.job import special_id
 from bytepair.shards.order import (
     BUFFER_DOCUMENTS,
     Packing,
-    Unpicklable,
     WaitingDocuments,
     check_numbers,
     delivered,
@@ -86,7 +85,7 @@ class TextOptions:
         check_choice("packing", self.packing, get_args(Packing))
 
 
-class TextBatches(Unpicklable):
+class TextBatches:
     """The batches of one rank, packed while the files are read; they never end.
 
     Args:

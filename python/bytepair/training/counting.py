@@ -170,8 +170,6 @@ class _Count:
         size += self.checkpoint.state.bytes
         self._bar.update("count", size, self._share.total(size))
 
-    # ------------------------------------------------------------------------ what reads
-
     def add_all(self) -> None:
         """Count the source; if possible, the counting threads read the files themselves."""
         files = self._source.paths if isinstance(self._source, Files) else None
@@ -220,8 +218,6 @@ class _Count:
                 self._current().add_utf8(batch.data, batch.offsets)
         except CorpusError as error:
             raise (error if isinstance(batch, list) else error.at(batch.place)) from None
-
-    # ------------------------------------------------------------------------ the core reads
 
     def _add_group(self, files: list[Path], first: int) -> bool:
         """Count text and jsonl files, or parquet files, in the core, if it can read them."""

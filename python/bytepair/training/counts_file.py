@@ -143,9 +143,6 @@ def _denominator_of(metadata: dict[str, str]) -> int:
     return int(text)
 
 
-# ---------------------------------------------------------------------------- the state of a count
-
-
 class FilePlace(NamedTuple):
     """A place in files, as `_core.FilePlace`: what lies before the byte, and the characters."""
 

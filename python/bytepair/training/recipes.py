@@ -53,9 +53,6 @@ class Mixture:
     shares: Mapping[str, float | Fraction]
 
 
-# ---------------------------------------------------------------------------- parity
-
-
 @dataclass(frozen=True)
 class Parity:
     """Train on groups of sources so that none compresses much worse than the others.
@@ -160,8 +157,6 @@ def _in_one_unit(parts: Mapping[str, Counts]) -> tuple[list[_core.Counts], int]:
     unit = lcm(*(counts.denominator for counts in parts.values()))
     return [counts.core.times(unit // counts.denominator) for counts in parts.values()], unit
 
-
-# ---------------------------------------------------------------------------- superwords
 
 #: The part of a split pattern that matches digits.
 _DIGITS: Final = re.compile(r"(?:^|\|)(?: \?)?(\\p\{N\}(?:\{\d+,\d+\}|\+)?\+?)(?=\||$)")

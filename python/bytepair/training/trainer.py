@@ -205,9 +205,6 @@ def _train_parity(
     return _finished(tokenizer, settings)
 
 
-# ---------------------------------------------------------------------------- superwords
-
-
 def _check_read_twice(source: Any, superwords: Superwords, how: CountOptions) -> None:
     """Check before reading that the source can be counted with both patterns."""
     refuse_checkpoint(how.reading, "superwords")
@@ -264,9 +261,6 @@ def _with_superwords(
         on_progress=lambda done, _: bar.update("merge", before + done, whole, "merges"),
     )  # fmt: skip
     return Tokenizer(model).replace(notes={SUPERWORDS_NOTE: superwords.note(before, how.pattern)})
-
-
-# ---------------------------------------------------------------------------- what others need
 
 
 def check(options: TrainSettings, regex: str | tuple[str, ...]) -> None:
