@@ -30,8 +30,7 @@ from bytepair.corpus.column import strings
 from bytepair.errors import CorpusError, CountsError, InUseError, SplitError
 from bytepair.training import checkpoint, counting
 from bytepair.training.checkpoint import CheckpointWarning
-from bytepair.training.counts import read_counts
-from bytepair.training.counts_file import CountState
+from bytepair.training.counts import CountState, read_counts
 from bytepair.training.options import Ties
 from conftest import refused
 from messages import told

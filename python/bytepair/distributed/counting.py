@@ -28,8 +28,7 @@ from bytepair.errors import ArgumentError, CountsError, InUseError, ShardError
 from bytepair.files.outputs import scratch
 from bytepair.shards import manifest, state
 from bytepair.training.counting import CountOptions, count_with_skips
-from bytepair.training.counts import Counts, read_counts
-from bytepair.training.counts_file import check_counts_output, metadata_of
+from bytepair.training.counts import Counts, check_counts_output, metadata_of, read_counts
 
 #: The file of a task.
 PART: Final = "counts.parquet"

@@ -42,9 +42,9 @@ def run_on_ray(
         function(pickle.loads(row["item"]), *arguments)
         return {"is_done": True}
 
+    data = ray.data.from_items(packed, override_num_blocks=len(packed)).map(call)
     if not sys.stderr.isatty():  # where Ray Data shows no bars, it logs its progress
         logging.getLogger("ray.data").setLevel(logging.WARNING)
-    data = ray.data.from_items(packed, override_num_blocks=len(packed)).map(call)
     if (done := len(data.take_all())) != len(packed):
         raise ShardError(f"Ray has run {done} of {len(packed)} tasks")
 
@@ -151,17 +151,11 @@ def _number(variables: Mapping[str, str], name: str | None, default: str = "") -
 
 @dataclass(frozen=True)
 class TaskFolder:
-    """The folder of the tasks of a job, in the folder to which the record of its inputs refers.
-
-    Attributes:
-        root: the folder, which has a folder for each task.
-        job: what determines the results.
-        names: the files that a task writes.
-    """
+    """The folder of the tasks of a job, in the folder to which the record of its inputs refers."""
 
     root: Path
-    job: dict[str, Any]
-    names: tuple[str, ...]
+    job: dict[str, Any]  # what determines the results
+    names: tuple[str, ...]  # of the files that a task writes
 
     def begin(self) -> None:
         """Create the folder; any number of ranks may call this."""

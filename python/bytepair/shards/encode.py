@@ -47,21 +47,13 @@ LARGE_BYTES: Final = 1 << 25
 
 @dataclass(frozen=True)
 class EncodedRows:
-    """Documents as ids.
-
-    Attributes:
-        ids: of all documents, concatenated.
-        offsets: int64, the start of each document, and the end of the last.
-        text_ends: the same for the bytes of their text.
-        starts: int64, the first document of each run of rows.
-        places: the address of each of these documents.
-    """
+    """Documents as ids, end to end."""
 
     ids: NDArray[Any]
-    offsets: NDArray[np.int64]
-    text_ends: NDArray[Any]
-    starts: NDArray[np.int64]
-    places: list[Address]
+    offsets: NDArray[np.int64]  # the start of each document, and the end of the last
+    text_ends: NDArray[Any]  # the same for the bytes of their text
+    starts: NDArray[np.int64]  # the first document of each run of rows
+    places: list[Address]  # of each of these documents
 
     def place(self, document: int) -> Address:
         """The address of a document."""

@@ -105,18 +105,14 @@ class ShardKeywords(TypedDict, total=False):
 class ShardJob:
     """Everything that determines the shards.
 
-    Attributes:
-        tokenizer: the tokenizer.
-        files: the inputs, in order.
-        values: what the manifest says of the job; "val_end" only if the documents before this
-            address are for validation.
-        first_input: the number of the first input in the source.
+    `values` are what the manifest says of it; "val_end" only if the documents before this address
+    are for validation.
     """
 
     tokenizer: Tokenizer
     files: list[Input]
     values: dict[str, Any]
-    first_input: int = 0
+    first_input: int = 0  # the number of the first input in the source
 
     @property
     def layout(self) -> Layout:

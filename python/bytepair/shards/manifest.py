@@ -196,7 +196,7 @@ def _parse_address(values: Any) -> Address | None:
 
 
 def parse_skip(values: Any) -> SkipRecord:
-    """The record of skipped documents, of JSON."""
+    """A record of skipped documents, of JSON."""
     match values:
         case {"input": str(source), "first": first, "rows": rows, "reason": str(reason)}:
             if are_counts(first) and (rows is None or are_counts(rows)):
@@ -327,24 +327,19 @@ def check_order(shards: list[Shard], inputs: int) -> None:
 
 
 def save_mark(folder: Path, shard: Shard) -> None:
-    """Write the mark of a finished shard under a temporary name, then rename it."""
-    write_json(mark_path(folder, shard.number), asdict(shard))
+    """Write the mark of a finished shard."""
+    write_json(folder / PROGRESS / f"{shard.number:06}.json", asdict(shard))
 
 
 def load_marks(folder: Path) -> list[Shard]:
     """The finished shards of a run in progress, each of which has a document behind it."""
     shards: list[Shard] = []
-    while (path := mark_path(folder, len(shards))).exists():
+    while (path := folder / PROGRESS / f"{len(shards):06}.json").exists():
         shard = read_json(path, folder, parse_shard)
         if shard.following is None:
             break
         shards.append(shard)
     return shards
-
-
-def mark_path(folder: Path, number: int) -> Path:
-    """The file of the mark of a shard."""
-    return folder / PROGRESS / f"{number:06}.json"
 
 
 def locked(folder: Path) -> AbstractContextManager[None]:

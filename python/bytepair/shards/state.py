@@ -15,6 +15,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -39,17 +40,11 @@ TEMPORARY: Final = r"\.{}\.(?:partial|[0-9a-f]{{16}})"
 
 @dataclass(frozen=True)
 class FolderState:
-    """What a folder holds of a job.
+    """What a folder holds of a job."""
 
-    Attributes:
-        shards: the shards that need not be written again.
-        manifest: the manifest, if the run of this very job has finished.
-        damage: what is wrong with the shard after these, if it is there.
-    """
-
-    shards: list[Shard] = field(default_factory=list)
-    manifest: Manifest | None = None
-    damage: str = ""
+    shards: list[Shard] = field(default_factory=list)  # that need not be written again
+    manifest: Manifest | None = None  # if the run of this very job has finished
+    damage: str = ""  # what is wrong with the shard after these, if it is there
 
     @property
     def following(self) -> Address:
@@ -63,10 +58,9 @@ def state_of(folder: Path, job: dict[str, Any], *, ignore: str = manifest.PROGRE
     The file or folder `ignore` may be in a new folder.
     """
     check_own_folder(folder / manifest.PROGRESS)
-    try:
+    with suppress(FileNotFoundError):  # another process has just made a manifest of the marks
         return _state_of(folder, job, ignore)
-    except FileNotFoundError:  # another process has just made a manifest of the marks
-        return _state_of(folder, job, ignore)
+    return _state_of(folder, job, ignore)
 
 
 def _state_of(folder: Path, job: dict[str, Any], ignore: str) -> FolderState:

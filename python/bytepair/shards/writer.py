@@ -114,7 +114,10 @@ def resumed(
         state.begin(folder, job.values, there)
         run = Sharder(job, folder, there.shards, bar)
         run.write(there.following, feed)
-    _write_tokenizer(folder, job)
+    data, path = job.tokenizer.to_bytes(tables=False), folder / NATIVE
+    check_regular(path)
+    if not path.exists() or path.read_bytes() != data:
+        write_whole(path, data)
     if there.manifest is not None:
         state.remove_marks(folder, job.values, len(there.shards))
         return there.manifest
@@ -127,14 +130,6 @@ def resumed(
         hint = "pass a smaller tokens_per_shard"
         warn(BytepairWarning(message, option="tokens_per_shard", hint=hint))
     return result
-
-
-def _write_tokenizer(folder: Path, job: ShardJob) -> None:
-    """Write the tokenizer beside the shards, unless it is there."""
-    data, path = job.tokenizer.to_bytes(tables=False), folder / NATIVE
-    check_regular(path)
-    if not path.exists() or path.read_bytes() != data:
-        write_whole(path, data)
 
 
 class Sharder:
@@ -172,17 +167,11 @@ class Sharder:
             offset = tokens * self._job.dtype.itemsize
         return ShardWriter(self._job, self._folder, len(self.shards), split, offset)
 
-    def _take(self, item: EncodedRows | SkipRecord) -> None:
-        """Write a batch of documents, or record a skip."""
-        if isinstance(item, dict):
-            self._skipped.append(item)
+    def _take(self, batch: EncodedRows | SkipRecord) -> None:
+        """Write a batch of documents, and begin new shards as needed; or record a skip."""
+        if isinstance(batch, dict):
+            self._skipped.append(batch)
             return
-        self._add(item)
-        done = self._before + self._writer.text_bytes
-        self._bar.update("shard", done, self._share.total(done))
-
-    def _add(self, batch: EncodedRows) -> None:
-        """Write a batch; begin new shards as needed."""
         start, count = 0, len(batch.offsets) - 1
         while start < count:
             end = self._end_of_shard(batch, start)
@@ -194,6 +183,8 @@ class Sharder:
             lengths = np.diff(batch.offsets[start : end + 1])
             self._writer.add(ids, lengths, int(batch.text_ends[end]) - int(batch.text_ends[start]))
             start = end
+        done = self._before + self._writer.text_bytes
+        self._bar.update("shard", done, self._share.total(done))
 
     def _end_of_shard(self, batch: EncodedRows, start: int) -> int:
         """The end of the documents that fit this shard; an empty shard takes at least one."""

@@ -6,10 +6,9 @@
     [257, 258]
 
 The modules: `counting` (texts to counts), `checkpoint` (of a count that can be resumed), `counts`
-(the class `Counts`) and `counts_file` (its files), `options` (`TrainOptions`, and the counts of
-sources or named groups), `recipes` (mixtures, parity-aware BPE, superwords), `trainer`
-(counts to a tokenizer), `grow` (resume, extend and verify merges), `infer` (the mixture of a
-vocabulary).
+(the class `Counts`), `options` (`TrainOptions`, and the counts of sources or named groups),
+`recipes` (mixtures, parity-aware BPE, superwords), `trainer` (counts to a tokenizer), `grow`
+(resume, extend and verify merges), `infer` (the mixture of a vocabulary).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

@@ -20,8 +20,15 @@ from bytepair.corpus.read import batch_size
 from bytepair.errors import CountsError, InUseError, warn
 from bytepair.files import outputs
 from bytepair.files.safe import check_regular
-from bytepair.training.counts import Counts, read_counts
-from bytepair.training.counts_file import START, STATE, CountState, damaged, metadata_of
+from bytepair.training.counts import (
+    START,
+    STATE,
+    Counts,
+    CountState,
+    damaged,
+    metadata_of,
+    read_counts,
+)
 
 #: The interval between checkpoints, in seconds.
 SAVE_SECONDS: Final = 300.0

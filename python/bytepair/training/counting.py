@@ -25,8 +25,7 @@ from bytepair.corpus.source import Reading, ResolvedSource, Source, resolve
 from bytepair.errors import CorpusError
 from bytepair.files.outputs import check_output_file, scratch
 from bytepair.training.checkpoint import Checkpoint, locked
-from bytepair.training.counts import Counts
-from bytepair.training.counts_file import FilePlace
+from bytepair.training.counts import Counts, FilePlace
 
 #: The default memory limit of the count tables, as a fraction of the machine's memory.
 MEMORY_FRACTION: Final = 0.5

@@ -1,29 +1,53 @@
-"""The class `Counts`: the distinct pretokens of a corpus, and how often each occurs.
+"""The class `Counts`: the distinct pretokens of a corpus, and how often each occurs; and its files.
 
-Counts can be saved, added, weighted, and trained on repeatedly. Other tools can create or filter
-their files (`counts_file`).
+Counts can be saved, added, weighted, and trained on repeatedly. A file is parquet with the columns
+`pretoken` (binary) and `count` (uint64), which other tools can create or filter; its metadata has
+the pattern, the version of Unicode, the denominator and, in a checkpoint, the state of the count.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from functools import reduce
 from math import gcd, inf, lcm
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Self
 
 from bytepair import _core
 from bytepair._internal.checks import exact_fraction
-from bytepair.errors import ArgumentError, CountOverflowError, CountsError
-from bytepair.training import counts_file
+from bytepair.corpus.column import Skip, SkipLog
+from bytepair.errors import (
+    ArgumentError,
+    CountOverflowError,
+    CountsError,
+    NotFoundError,
+    OverwriteError,
+)
+from bytepair.files.outputs import check_output_file
+from bytepair.files.safe import read_file
 
 #: The approximate maximum of the bytes of a mixture, times its denominator.
 MIXTURE_BYTES: Final = 1 << 62
 
 #: The upper limit of a denominator (exclusive).
 DENOMINATOR_LIMIT: Final = 10**18
+
+FORMAT: Final = "1"
+COLUMNS: Final = frozenset(("pretoken", "count"))
+_DENOMINATOR: Final = "bytepair.denominator"
+_FORMAT: Final = "bytepair.training.counts"
+_UNICODE: Final = "bytepair.unicode"
+#: A regular expression, or a JSON list of several.
+_PATTERN: Final = "bytepair.pattern"
+_STEPS: Final = "bytepair.pattern_steps"
+#: The name of the state in the metadata.
+STATE: Final = "bytepair.checkpoint"
 
 
 class Counts:
@@ -64,8 +88,8 @@ class Counts:
             False
         """
         file = Path(path)
-        columns = counts_file.columns_of(file) if file.is_file() else None
-        return columns is not None and columns >= counts_file.COLUMNS
+        columns = columns_of(file) if file.is_file() else None
+        return columns is not None and columns >= COLUMNS
 
     def save(
         self,
@@ -85,9 +109,14 @@ class Counts:
             OverwriteError: if the file exists and holds no counts, and `overwrite` is false.
             OSError: if the file cannot be written.
         """
-        counts_file.write(
-            Path(path), self.core, self.denominator, metadata or {}, overwrite=overwrite
-        )
+        check_counts_output(file := Path(path), overwrite=overwrite)
+        items = {_FORMAT: FORMAT, _UNICODE: _core.UNICODE_VERSION}
+        is_one = isinstance(self.pattern, str)
+        items[_PATTERN if is_one else _STEPS] = self.pattern if is_one else json.dumps(self.pattern)
+        items |= metadata or {}
+        if self.denominator > 1:
+            items[_DENOMINATOR] = str(self.denominator)
+        self.core.save(file, list(items.items()))
 
     @property
     def pattern(self) -> str | Any:
@@ -266,8 +295,8 @@ def load_counts(
         True
     """
     file = Path(path)
-    state = counts_file.metadata_of(file).get(counts_file.STATE)
-    if state is not None and not counts_file.CountState.read(state, file).complete:
+    state = metadata_of(file).get(STATE)
+    if state is not None and not CountState.read(state, file).complete:
         raise CountsError(
             f"{path} is the checkpoint of an unfinished count",
             hint="run the count again with this checkpoint, and save its result",
@@ -277,4 +306,150 @@ def load_counts(
 
 def read_counts(file: Path, *, pattern: str | Sequence[str] | None = None) -> Counts:
     """Read counts, also those of a checkpoint; see `load_counts`."""
-    return Counts(*counts_file.read(file, pattern))
+    regex = None if pattern is None else _core.pattern(pattern)
+    metadata = metadata_of(file)
+    try:
+        core = _core.Counts.load(file, _pattern_of(metadata, regex))
+        return Counts(core, _denominator_of(metadata))
+    except OSError as error:  # which names the file
+        raise CountsError(str(error)) from error
+    except CountsError as error:
+        raise error.at(str(file)) from None
+
+
+def columns_of(path: Path) -> frozenset[str] | None:
+    """The columns of a parquet file; None if it is damaged, or another file."""
+    try:
+        return frozenset(_core.counts_footer(path).columns)
+    except (OSError, CountsError):
+        return None
+
+
+def check_counts_output(path: Path, *, overwrite: bool = False) -> None:
+    """Check that counts can be written to a file, which may replace counts and nothing else."""
+    check_output_file(path)
+    if overwrite or not path.exists() or not path.stat().st_size:
+        return
+    columns = columns_of(path)
+    # What begins as parquet and cannot be read may be damaged counts.
+    is_own = read_file(path, 4) == b"PAR1" if columns is None else columns >= COLUMNS
+    if not is_own:
+        raise OverwriteError(path, "holds no counts", hint="choose another path")
+
+
+def metadata_of(path: Path) -> dict[str, str]:
+    """The metadata of a file of counts."""
+    if not path.exists():
+        raise NotFoundError(
+            f"{path} does not exist", hint="check the path, or create it with bytepair count"
+        )
+    try:
+        return dict(_core.counts_footer(path).metadata)
+    except OSError as error:  # which names the file
+        raise CountsError(str(error)) from error
+
+
+def _pattern_in(metadata: dict[str, str]) -> str | tuple[str, ...] | None:
+    """The pattern as `Counts.save` stores it; None without one."""
+    try:
+        steps = json.loads(metadata.get(_STEPS, "null"))
+    except (ValueError, RecursionError):
+        raise CountsError(f"the value of {_STEPS} is not JSON") from None
+    if steps is None:
+        return metadata.get(_PATTERN)
+    if not isinstance(steps, list) or not all(isinstance(step, str) for step in steps):
+        raise CountsError(f"the value of {_STEPS} is not a list of texts")
+    return tuple(steps)
+
+
+def _pattern_of(
+    metadata: dict[str, str], pattern: str | tuple[str, ...] | None
+) -> str | tuple[str, ...]:
+    """The pattern in the file, or else the one passed by the caller."""
+    version, unicode = metadata.get(_FORMAT), metadata.get(_UNICODE)
+    stored = _pattern_in(metadata)
+    if stored is None:
+        if pattern is None:
+            raise CountsError(
+                "the file does not contain its split pattern",
+                option="pattern",
+                hint="pass pattern=",
+            )
+        return pattern
+    if version != FORMAT or unicode != _core.UNICODE_VERSION:
+        raise CountsError(
+            f"format {version!r} with Unicode {unicode!r}; this bytepair reads format {FORMAT!r} "
+            f"with Unicode {_core.UNICODE_VERSION}"
+        )
+    if pattern not in (None, stored):
+        raise CountsError(f"its pattern is {stored!r}, not {pattern!r}")
+    return stored
+
+
+def _denominator_of(metadata: dict[str, str]) -> int:
+    """The denominator in the file; 1 if there is none."""
+    text = metadata.get(_DENOMINATOR, "1")
+    if not re.fullmatch("[0-9]{1,18}", text) or not int(text):
+        raise CountsError(f"its denominator is {text!r}, not an integer above 0")
+    return int(text)
+
+
+class FilePlace(NamedTuple):
+    """A place in files, as `_core.FilePlace`: what lies before the byte, and the characters."""
+
+    file: int = 0
+    byte: int = 0
+    line: int = 0
+    row: int = 0
+    chars: int = 0
+
+
+#: The place before the first byte of the first file.
+START: Final = FilePlace()
+
+
+@dataclass
+class CountState:
+    """What a count has done before, as a checkpoint saves it: so many texts of so many bytes."""
+
+    job: dict[str, Any]  # the values that must be equal to resume
+    texts: int = 0
+    bytes: int = 0
+    reached: FilePlace = START  # from which the core continues
+    pretokens: int = 0  # the total of the counts, of which the file has no checksum
+    skips: SkipLog = field(default_factory=SkipLog)
+    complete: bool = False
+
+    def to_json(self) -> str:
+        """The state for the metadata of a file of counts."""
+        values = asdict(self)
+        return json.dumps({**values, "crc32": _crc_of(values)})
+
+    @classmethod
+    def read(cls, text: str, path: str | Path) -> Self:
+        """The state that a file of counts has in its metadata."""
+        try:
+            values = json.loads(text)
+            if values.pop("crc32") == _crc_of(values):
+                skips = values["skips"]
+                values["skips"] = SkipLog(
+                    skips["documents"], [Skip(*one) for one in skips["first"]]
+                )
+                values["reached"] = FilePlace._make(values["reached"])
+                values["job"] = dict(values["job"])
+                state = cls(**values)
+                numbers = (state.texts, state.bytes, state.pretokens, state.skips.documents)
+                if all(type(n) is int and n >= 0 for n in (*numbers, *state.reached)):
+                    return state
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            pass
+        raise damaged(path)
+
+
+def damaged(path: str | Path) -> CountsError:
+    """The error of a checkpoint that is not as it was written."""
+    return CountsError(f"the checkpoint {path} is damaged", hint="remove it to start again")
+
+
+def _crc_of(values: dict[str, Any]) -> str:
+    return f"{zlib.crc32(json.dumps(values).encode()):08x}"

@@ -28,16 +28,9 @@ Ties: TypeAlias = Literal["rustbpe", "hf", "first-seen", "bytes-max", "character
 
 #: The special tokens of nanochat, in the order of their ids.
 NANOCHAT_SPECIAL_TOKENS: Final[tuple[str, ...]] = (
-    "<|bos|>",
-    "<|user_start|>",
-    "<|user_end|>",
-    "<|assistant_start|>",
-    "<|assistant_end|>",
-    "<|python_start|>",
-    "<|python_end|>",
-    "<|output_start|>",
-    "<|output_end|>",
-)
+    "<|bos|>", "<|user_start|>", "<|user_end|>", "<|assistant_start|>", "<|assistant_end|>",
+    "<|python_start|>", "<|python_end|>", "<|output_start|>", "<|output_end|>",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,13 +76,7 @@ class TrainOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainSettings(TrainOptions):
-    """All options of training, as the core takes them.
-
-    Attributes:
-        vocab_size: the vocabulary size, including special tokens.
-        special_tokens: the names of the special tokens, or "nanochat".
-        ties: the tie-breaking rule for pairs with equal counts.
-    """
+    """All options of training, as the core takes them."""
 
     vocab_size: int = 65536
     special_tokens: Sequence[str] | Literal["nanochat"] = "nanochat"
@@ -170,10 +157,7 @@ def splitting(tokenizer: _core.Tokenizer) -> str | tuple[str, ...]:
 def check_groups(source: object, how: CountOptions, purpose: str = "") -> CheckedGroups:
     """Check that groups can be counted, before anything is read, and log what will be read.
 
-    Args:
-        source: groups; without a purpose, one source or counts, which become the group "".
-        how: how they are counted.
-        purpose: what requires groups, for error messages.
+    Without a purpose, `source` is one source or counts, which become the group "".
     """
     check_kind("reading", how.reading, Reading)
     if purpose:
@@ -193,11 +177,8 @@ def check_groups(source: object, how: CountOptions, purpose: str = "") -> Checke
         check_output_file(Path(how.reading.checkpoint))
     groups: Mapping[str, Any] = source if isinstance(source, Mapping) else {"": source}
     checked = {name: _checked(part, how) for name, part in groups.items()}
-    announce({
-        name: part
-        for name, part in checked.items()
-        if isinstance(part, Files) and part is not groups[name]
-    })  # fmt: skip
+    files = {name: part for name, part in checked.items() if isinstance(part, Files)}
+    announce({name: part for name, part in files.items() if part is not groups[name]})
     return checked
 
 

@@ -271,15 +271,9 @@ class Superwords:
 
 @dataclass(frozen=True)
 class Stages:
-    """How the superwords of a tokenizer were learned, according to its note.
+    """How the superwords of a tokenizer were learned: the first stage, and the limits of both."""
 
-    Attributes:
-        merges: the number of merges of the first stage.
-        pattern: the split pattern of the first stage.
-        limits: the maximum number of words, and the forbidden strings.
-    """
-
-    merges: int
+    merges: int  # of the first stage, as the pattern is
     pattern: str | tuple[str, ...]
     limits: tuple[int | None, list[str]]
 

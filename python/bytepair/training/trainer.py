@@ -146,7 +146,6 @@ def train(
 
 
 def _counted(groups: CheckedGroups, how: CountOptions, mixture: Mixture | None, bar: Bar) -> Counts:
-    """The counts of the only group, or of the mixture of all."""
     counts = count_groups(groups, how, bar)
     return counts[""] if mixture is None else Counts.mixture(counts, mixture.shares)
 
@@ -154,7 +153,6 @@ def _counted(groups: CheckedGroups, how: CountOptions, mixture: Mixture | None, 
 def _learnt(
     learn: Callable[..., _core.Model], options: TrainSettings, threads: int | None, bar: Bar
 ) -> Tokenizer:
-    """Run a training function with a progress bar."""
     return Tokenizer(
         learn(
             options, threads=threads,
@@ -194,7 +192,6 @@ def _train_parity(
     settings: TrainSettings,
     progress: bool | Callback | None,
 ) -> Tokenizer:
-    """Count groups and their development sets, and train on them."""
     development, whole = check_development(parity, groups, how)
     with Bar(progress) as bar:
         counts = count_groups(groups, how, bar)
