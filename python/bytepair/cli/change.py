@@ -92,7 +92,6 @@ def convert(
 
 
 def _special(text: str) -> dict[str, int] | str:
-    """Special tokens in JSON, or the name of a file that lists them."""
     if not text.lstrip().startswith(("{", "[")):
         return text
     try:
@@ -220,7 +219,6 @@ def extend(
 
 
 def _tell_next(tokenizer: str, path: Path, options: str, pattern: str | None) -> None:
-    """Tell how to compare a tokenizer with the one that was made of it."""
     words = ["bytepair compare", tokenizer, str(path.parent), options]
     words += [] if pattern is None else ["--pattern", shlex.quote(pattern)]
     click.echo(f"next: {' '.join(filter(None, words))}")

@@ -134,7 +134,6 @@ def _parallel(
     errors: Any,
     **_: Any,
 ) -> None:
-    """Show what a parallel text costs in each language."""
     tokenizers, missing = rivals_of(
         bytepair.load(tokenizer, pattern=pattern), **_names(tokenizer, against)
     )
@@ -184,7 +183,6 @@ def _evaluation(
 
 
 def _tell_missing(names: Collection[str]) -> None:
-    """Say once which published tokenizers are not compared."""
     if names:
         tell(
             "warning",

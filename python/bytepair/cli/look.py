@@ -78,7 +78,6 @@ def inspect(
 
 
 def _rules(tok: bytepair.Tokenizer, names: list[str]) -> dict[str, str]:
-    """What happens to a text before it is merged."""
     pattern, rules = tok.pattern, bytepair.tokenizer.text_rules(tok)
     steps = (pattern,) if isinstance(pattern, str) else pattern or tuple(rules.pre_tokenizer)
     return {
@@ -118,7 +117,6 @@ def _values(tok: bytepair.Tokenizer) -> dict[str, Any]:
 
 
 def _named(special: str) -> str:
-    """The name of a special token, with control characters escaped for the terminal."""
     return bytepair.tokenizer.readable(special.encode())
 
 
@@ -362,7 +360,6 @@ def explore(
 
 
 def _usual() -> list[str]:
-    """The tokenizers that are shown if none is named."""
     local = bytepair.tokenizer.list_vocabularies().files
     known = [name for name in bytepair.explore.PUBLISHED if name in local]
     return ["tokenizer", *known] if Path("tokenizer").exists() or not known else known

@@ -98,7 +98,6 @@ def named_paths(sources: Sequence[str], unnamed: str | None = None) -> dict[str,
 
 
 def _source(paths: list[str]) -> Any:
-    """The counts if the path is a file of counts, else the files."""
     if len(paths) == 1 and bytepair.Counts.is_counts_file(paths[0]):
         return bytepair.training.load_counts(paths[0])
     return files(paths)
@@ -159,7 +158,6 @@ def files_of(params: Sequence[click.Parameter]) -> list[click.Parameter]:
 
 
 def _inputs(ctx: click.Context) -> Iterator[Path]:
-    """The files that the arguments and options of a command name for reading."""
     for param in ctx.command.params:
         values = ctx.params.get(param.name or "")
         if isinstance(param.type, Output) or param.name in _NOT_READ:

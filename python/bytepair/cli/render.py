@@ -163,7 +163,6 @@ def render(
 
 
 def _count(tok: bytepair.Tokenizer, source: str, template: Any, how: ChatOptions) -> None:
-    """Write the number of ids of the prompt of each conversation."""
     from bytepair.chat.batch import Gathered, gathered
     from bytepair.chat.sources import read
 
@@ -186,7 +185,6 @@ def _template(tok: bytepair.Tokenizer, name: str | None) -> Any:
 
 
 def _rows(batch: Any) -> Iterator[dict[str, Any]]:
-    """The arrays of each conversation, row or pair by name."""
     from bytepair.chat.preferences import COLUMNS
 
     good = getattr(batch, "good", None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
@@ -16,7 +16,7 @@ import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import BadValue
 from bytepair.corpus.column import REPAIR, Errors, Skip, SkipLog, TextBatch, strings
-from bytepair.corpus.files import LFS, Files, Input, is_plain_text, kind_of
+from bytepair.corpus.files import LFS, Files, is_plain_text, kind_of
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.source import ResolvedSource, Texts, resolve_files
 from bytepair.errors import CorpusError
@@ -73,20 +73,61 @@ def encode(
     option.one_of("files", "text")
     option.one_of("count", "count_each", "as_json")
     tok = bytepair.load(tokenizer, pattern=pattern)
-    inputs = _Inputs(option.taken(bytepair.Reading, how))
-    encode_batch = _encoder(tok, how, only_counts=count or count_each)
-    output = _Output(encode_batch, as_json=as_json, count=count, count_each=count_each)
-    for pieces in inputs.sources(files, text):
-        if lines and isinstance(pieces, Documents):
-            raise BadValue("--lines is for text; a table has one document per row")
-        if lines or isinstance(pieces, Documents):
-            documents = pieces if isinstance(pieces, Documents) else inputs.lines(pieces)
-            for batch in map(strings, documents.batches):
-                output.add_batch(batch)
+    reading, skips, total = option.taken(bytepair.Reading, how), SkipLog(), 0
+    for parts in _encoded(
+        _sources(files, text, reading, skips), tok, how, lines, count or count_each
+    ):
+        if count or count_each:
+            number = sum(map(len, parts))
+            total += number
+            if count_each:
+                sys.stdout.write(f"{number}\n")
         else:
-            output.add(_streamed(tok, pieces, how))
-    output.end()
-    inputs.skips.warn()
+            _write(parts, *(("[", ", ", "]") if as_json else ("", " ", "")))
+    if count:
+        sys.stdout.write(f"{total}\n")
+    skips.warn()
+
+
+def _write(parts: Iterable[Sequence[int]], begin: str, between: str, end: str) -> None:
+    """Write the ids of a document on a line, part by part as they arrive."""
+    sys.stdout.write(begin)
+    before = ""
+    for ids in filter(None, parts):
+        sys.stdout.write(before + between.join(map(str, ids)))
+        before = between
+    sys.stdout.write(f"{end}\n")
+
+
+class Documents(NamedTuple):
+    """The documents of a table (parquet or jsonl), in batches."""
+
+    batches: Iterator[TextBatch]
+
+
+def _encoded(
+    sources: Iterable[Iterator[str] | Documents],
+    tok: bytepair.Tokenizer,
+    how: dict[str, Any],
+    lines: bool,
+    only_counts: bool,
+) -> Iterator[Iterable[Sequence[int]]]:
+    """The ids of each document, in parts; for counts, ranges of their number."""
+    for source in sources:
+        if lines and isinstance(source, Documents):
+            raise BadValue("--lines is for text; a table has one document per row")
+        if not lines and not isinstance(source, Documents):
+            yield _streamed(tok, source, how)
+            continue
+        for batch in (
+            source.batches if isinstance(source, Documents) else read_batches(Texts(_lines(source)))
+        ):
+            texts = strings(batch)
+            if only_counts:
+                numbers = bytepair.tokenizer.count_batch(tok, texts, **how).tolist()
+                yield from ([range(number)] for number in numbers)
+            else:
+                yield from ([ids] for ids in tok.encode_batch(texts, **how))
 
 
 def _streamed(
@@ -104,119 +145,51 @@ def _streamed(
     yield tok.encode("", append=how["append"])
 
 
-def _encoder(
-    tok: bytepair.Tokenizer, how: dict[str, Any], *, only_counts: bool
-) -> Callable[[Sequence[str]], Iterable[Sequence[int]]]:
-    """A function that encodes batches; if only counts are needed, to ranges of this length."""
-    if only_counts:
-        return lambda texts: map(range, bytepair.tokenizer.count_batch(tok, texts, **how).tolist())
-    return lambda texts: tok.encode_batch(texts, **how)
+def _sources(
+    names: tuple[str, ...], text: str | None, reading: bytepair.Reading, skips: SkipLog
+) -> Iterator[Iterator[str] | Documents]:
+    """The inputs: each text as an iterator of pieces, each table as documents."""
+
+    def read(source: ResolvedSource) -> Iterator[TextBatch]:
+        return read_batches(source, reading, on_skip=skips.add)
+
+    if text is not None:
+        yield from _whole(read(Texts([text])))
+        return
+    for name in names or ("-",):
+        if name == "-":
+            yield from _stream(sys.stdin.buffer, "standard input", reading, skips)
+            continue
+        for file in resolve_files(name, "all").files:
+            if file.cloud is None and is_plain_text(file.path):
+                with Path(file.path).open("rb") as opened:
+                    yield from _stream(opened, file.name, reading, skips)
+            elif kind_of(file.path) == "text":
+                yield from _whole(read(Files([file])))
+            else:
+                yield Documents(read(Files([file])))
 
 
-class _Output:
-    """Writes the ids of each document on a line, while they arrive, or numbers of ids."""
-
-    def __init__(
-        self,
-        encode_batch: Callable[[Sequence[str]], Iterable[Sequence[int]]],
-        *,
-        as_json: bool,
-        count: bool,
-        count_each: bool,
-    ) -> None:
-        self._encode_batch, self._count, self._count_each = encode_batch, count, count_each
-        self._begin, self._between, self._end = ("[", ", ", "]") if as_json else ("", " ", "")
-        self._total = 0
-
-    def add_batch(self, texts: Sequence[str]) -> None:
-        """Write the ids of some documents."""
-        for ids in self._encode_batch(texts):
-            self.add([ids])
-
-    def add(self, parts: Iterable[Sequence[int]]) -> None:
-        """Write the ids of a document, which come in parts."""
-        if self._count or self._count_each:
-            number = sum(map(len, parts))
-            self._total += number
-            if self._count_each:
-                sys.stdout.write(f"{number}\n")
-            return
-        sys.stdout.write(self._begin)
-        before = ""
-        for ids in parts:
-            if ids:
-                sys.stdout.write(before + self._between.join(map(str, ids)))
-                before = self._between
-        sys.stdout.write(f"{self._end}\n")
-
-    def end(self) -> None:
-        """Write the number of all ids, if it is wanted."""
-        if self._count:
-            sys.stdout.write(f"{self._total}\n")
+def _whole(batches: Iterator[TextBatch]) -> Iterator[Iterator[str]]:
+    """One text, or none if it is skipped."""
+    if texts := list(chain.from_iterable(map(strings, batches))):
+        yield iter(texts)
 
 
-class Documents(NamedTuple):
-    """The documents of a table (parquet or jsonl), in batches."""
-
-    batches: Iterator[TextBatch]
-
-
-class _Inputs:
-    """Reads the inputs: each text as an iterator of pieces, each table as `Documents`."""
-
-    def __init__(self, reading: bytepair.Reading) -> None:
-        self._reading, self.skips = reading, SkipLog()
-
-    def sources(
-        self, names: tuple[str, ...], text: str | None
-    ) -> Iterator[Iterator[str] | Documents]:
-        """The text of an option, or the inputs that are named."""
-        if text is not None:
-            yield from self._whole(self.batches(Texts([text])))
-            return
-        for name in names or ("-",):
-            if name == "-":
-                yield from self._stream(sys.stdin.buffer, "standard input")
-                continue
-            for file in resolve_files(name, "all").files:
-                yield from self._file(file)
-
-    def batches(self, source: ResolvedSource) -> Iterator[TextBatch]:
-        """The documents of a source."""
-        return read_batches(source, self._reading, on_skip=self.skips.add)
-
-    def lines(self, pieces: Iterable[str]) -> Documents:
-        """The lines of a text as documents."""
-        return Documents(self.batches(Texts(_lines(pieces))))
-
-    def _file(self, file: Input) -> Iterator[Iterator[str] | Documents]:
-        if file.cloud is None and is_plain_text(file.path):
-            with Path(file.path).open("rb") as opened:
-                yield from self._stream(opened, file.name)
-        elif kind_of(file.path) == "text":
-            yield from self._whole(self.batches(Files([file])))
-        else:
-            yield Documents(self.batches(Files([file])))
-
-    def _whole(self, batches: Iterator[TextBatch]) -> Iterator[Iterator[str]]:
-        """One text, or none if it is skipped."""
-        texts = list(chain.from_iterable(map(strings, batches)))
-        if texts:
-            yield iter(texts)
-
-    def _stream(self, file: BinaryIO, name: str) -> Iterator[Iterator[str]]:
-        """The pieces of a text while it is read; with `skip`, it must be read to its end first."""
-        if self._reading.errors != "skip":
-            yield _pieces(file, name, self._reading.errors)
-            return
-        try:
-            yield iter(list(_pieces(file, name, "strict")))
-        except CorpusError as error:
-            self.skips.add(Skip(name, 0, 1, error.message))
+def _stream(
+    file: BinaryIO, name: str, reading: bytepair.Reading, skips: SkipLog
+) -> Iterator[Iterator[str]]:
+    """The pieces of a text while it is read; with `skip`, it must be read to its end first."""
+    if reading.errors != "skip":
+        yield _pieces(file, name, reading.errors)
+        return
+    try:
+        yield iter(list(_pieces(file, name, "strict")))
+    except CorpusError as error:
+        skips.add(Skip(name, 0, 1, error.message))
 
 
 def _pieces(file: BinaryIO, name: str, errors: Errors) -> Iterator[str]:
-    """Decode a UTF-8 file piece by piece."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors)
     done = 0
     while True:
@@ -240,7 +213,6 @@ def _pieces(file: BinaryIO, name: str, errors: Errors) -> Iterator[str]:
 
 
 def _lines(pieces: Iterable[str]) -> Iterator[str]:
-    """The lines of a text, without their line endings (LF or CRLF)."""
     rest: list[str] = []
     for piece in pieces:
         first, *others = piece.split("\n")

@@ -267,7 +267,6 @@ def _curve(sweep: bytepair.evaluate.Sweep) -> str:
 
 
 def _bytes_per_token(tokenizer: bytepair.Tokenizer) -> str:
-    """The compression of the sample text: English, and the other languages together."""
     texts = [path.read_text(encoding="utf-8") for path in bytepair.sample.paths()]
     counts = [len(ids) for ids in tokenizer.encode_batch(texts)]
     sizes = [len(text.encode()) for text in texts]

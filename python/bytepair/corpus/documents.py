@@ -313,7 +313,6 @@ def _divided(column: Column, skipped: list[_core.SkippedRows]) -> Iterator[Colum
 
 
 def _from_row(piece: Column | Skip, first: int) -> Column | Skip:
-    """Drop the rows of a piece before `first`."""
     before = first - piece.first
     if before <= 0:
         return piece

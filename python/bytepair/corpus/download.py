@@ -155,7 +155,6 @@ def download_dataset(
 
 
 def _files_on_hub(dataset: str, pattern: str, endpoint: str) -> Iterator[Remote]:
-    """The files of a data set on the Hub, with their sizes and hashes."""
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", dataset):
         names = ", ".join(DATASETS)
         raise DownloadError(
@@ -362,7 +361,6 @@ class _Transfer:
         return self._path
 
     def _announced(self) -> tuple[int | None, str | None]:
-        """The size and the hash that the server announces in its headers."""
         try:
             answer, headers, _ = _opened(self._file.url, "HEAD", {}, self._timeout, follow=False)
             answer.close()
@@ -444,7 +442,6 @@ class _Transfer:
         return (int(tag[1]), tag[2].decode()) if tag else (0, "")
 
     def _check(self) -> None:
-        """Check the size and the hash; delete the partial file if they are wrong."""
         wrong = None
         if self._size is not None and self.size != self._size:
             wrong = f"it has {self.size:,} bytes, but {self._size:,} were announced"
@@ -460,7 +457,6 @@ class _Transfer:
 
 
 def _number(text: str | None) -> int | None:
-    """A number in a header; None if it is none."""
     return int(text) if text and re.fullmatch(r"[0-9]{1,18}", text) else None
 
 

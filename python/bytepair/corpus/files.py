@@ -122,7 +122,6 @@ def compression_of(path: str | PurePath) -> str | None:
 
 
 def _ending(path: str | PurePath) -> str:
-    """The last suffix before the one of the compression."""
     suffixes = [suffix.lower() for suffix in PurePath(path).suffixes]
     if suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()
@@ -349,7 +348,6 @@ def _is_same_file(old: str, new: str, old_base: str, new_base: str) -> bool:
 
 
 def _real(base: str, name: str) -> str:
-    """The absolute name of a file, without links."""
     try:
         return os.path.realpath(os.path.join(base, name))  # noqa: PTH118 - ".." may follow a link
     except (OSError, ValueError):  # a name in a damaged record

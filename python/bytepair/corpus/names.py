@@ -98,7 +98,6 @@ def exists(name: str) -> bool:
 
 
 def _local(name: str, way_out: str) -> Files:
-    """The files that match a path, a folder or a glob, sorted."""
     if not exists(name):
         if not glob.has_magic(name):
             short = name if len(name) < 80 else f"{name[:77]}..."
@@ -170,7 +169,6 @@ def _matching(pattern: str) -> tuple[list[Path], list[str]]:
 
 
 def _entries(folder: Path) -> list[Path]:
-    """What a folder contains, sorted."""
     try:
         return sorted(folder.iterdir())
     except OSError as error:
@@ -271,7 +269,6 @@ def _remote(url: str) -> Files:
 
 
 def _stored(system: Any, path: str) -> tuple[list[Any], str | None]:
-    """What an Arrow file system stores at a path, and the folder that was listed, if any."""
     from bytepair._internal.extras import pyarrow_fs as fs
 
     if any(mark in path for mark in "*?["):
@@ -317,7 +314,6 @@ _GOOGLE_HINT: Final = (
 
 
 def _file_system(url: str) -> tuple[Any, str]:
-    """The Arrow file system of a URL, or the one of fsspec if Arrow has none."""
     from bytepair._internal.extras import pyarrow as pa
     from bytepair._internal.extras import pyarrow_fs as fs
 

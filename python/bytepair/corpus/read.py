@@ -126,7 +126,6 @@ def _fields(rows: Iterable[Any], column: str) -> Iterator[Any]:
 
 
 def _read_texts(texts: Iterable[Any]) -> Iterator[list[str]]:
-    """Gather texts into batches of a few megabytes."""
     batch: list[str] = []
     chars = 0
     for index, text in enumerate(texts):
@@ -144,7 +143,6 @@ def _read_texts(texts: Iterable[Any]) -> Iterator[list[str]]:
 
 
 def _tables(data: Any, column: str) -> Iterator[Any]:
-    """The column of a data set of the package `datasets`, as tables."""
     names = data.column_names  # None for some that are streamed
     if names is not None and column not in names:
         raise no_column("the data set", column, names)
@@ -152,7 +150,6 @@ def _tables(data: Any, column: str) -> Iterator[Any]:
 
 
 def _read_columns(columns: Iterable[Any], column: str) -> Iterator[Column]:
-    """The columns of an iterable of Arrow data."""
     for index, data in enumerate(columns):
         if not is_arrow(data):
             raise CorpusError(
@@ -162,7 +159,6 @@ def _read_columns(columns: Iterable[Any], column: str) -> Iterator[Column]:
 
 
 def _read_arrow(source: Any, column: str, name: str) -> Iterator[Column]:
-    """The columns of an array, a chunked array or a table."""
     from bytepair._internal.extras import pyarrow as pa
 
     source = arrow.import_data(source)
@@ -211,7 +207,6 @@ def _replaced(batch: TextBatch) -> list[str]:
 
 
 def _capped(stream: Iterator[TextBatch | Skip], doc_cap: int | None) -> Iterator[TextBatch | Skip]:
-    """Truncate documents in memory to a number of characters."""
     for batch in stream:
         if doc_cap is None or isinstance(batch, Skip):
             yield batch

@@ -194,7 +194,6 @@ def resolve_files(
 
 
 def _resolved(source: Source) -> ResolvedSource:
-    """Resolve a source, whatever its splits."""
     if isinstance(source, Texts):
         if isinstance(source.texts, str | bytes):
             kind = type(source.texts).__name__
@@ -246,7 +245,6 @@ def columns_of(table: Any) -> list[str]:
 
 
 def _of_items(items: Iterable[Any]) -> ResolvedSource:
-    """Resolve an iterable by its first items."""
     first, rest = _peeked(items)
     if any(isinstance(item, os.PathLike) for item in first):
         if all(isinstance(item, os.PathLike) for item in first):
@@ -265,7 +263,6 @@ def _of_items(items: Iterable[Any]) -> ResolvedSource:
 
 
 def _peeked(items: Iterable[Any]) -> tuple[list[Any], Iterable[Any]]:
-    """The first items of an iterable, and all of them."""
     if isinstance(items, list | tuple):
         return list(items[:PEEKED_ITEMS]), items
     stream, first, size = iter(items), list[Any](), 0

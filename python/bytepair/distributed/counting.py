@@ -160,7 +160,6 @@ def _finished(job: _Job) -> Counts | None:
 
 
 def _checksum(counts: Counts) -> str:
-    """The CRC-32 of all pretokens and their numbers."""
     crc = 0
     columns = counts.core.columns()
     for column in (columns.data, columns.offsets, columns.counts):
@@ -196,7 +195,6 @@ def _put_together(job: _Job, work: list[Task]) -> Counts:
 
 
 def _skipped(mark: Any) -> tuple[int, list[Skip]]:
-    """How many documents a task has skipped, and the first of them, as its mark says."""
     match mark:
         case {"skipped": documents, "first": [*places]} if manifest.are_counts(documents):
             return documents, list(map(_skip, places))

@@ -173,12 +173,10 @@ class TaskFolder:
         manifest.write_json(path, self.job)
 
     def _folders(self) -> list[Path]:
-        """The folders of tasks, in whatever state."""
         return [path for path in self.root.iterdir() if re.fullmatch("[0-9]{6,}", path.name)]
 
     @property
     def _task_names(self) -> str:
-        """The names of the files of a task, as a regular expression."""
         return "|".join(map(re.escape, (*self.names, MARK)))
 
     def of(self, task: Task) -> Path:
@@ -259,7 +257,6 @@ class TaskFolder:
 
 
 def _parts(mark: Any) -> list[ShardPart]:
-    """The files of a task, as its mark says."""
     match mark:
         case {"parts": [*parts]}:
             return list(map(manifest.parse_part, parts))

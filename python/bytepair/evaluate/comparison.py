@@ -231,7 +231,6 @@ def compare(
 
 
 def _addressed(batches: Iterable[Any]) -> Iterator[tuple[tuple[str, int], list[str]]]:
-    """Batches of documents, with the file and the row of the first one."""
     read = 0
     for batch in batches:
         if isinstance(batch, Column):

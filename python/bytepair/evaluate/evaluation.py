@@ -275,7 +275,6 @@ class Sweep:
         return float(self.bytes_per_token[np.searchsorted(self.sizes, size)])
 
     def _repr_html_(self) -> str:
-        """At most forty sizes, for a notebook."""
         columns = (self.sizes, self.tokens, np.round(self.bytes_per_token, 3))
         return html_table(["ids", "tokens", "bytes per token"], list(zip(*columns, strict=True)))
 

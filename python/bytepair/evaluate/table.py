@@ -35,7 +35,6 @@ class Table:
     rows: list[list[str]]
 
     def _repr_html_(self) -> str:
-        """The table for a notebook."""
         return html_table(self.head, self.rows)
 
     def to_markdown(self) -> str:
@@ -313,7 +312,6 @@ def to_terminal(evaluation: Evaluation, width: int = 200) -> list[Any]:
 
 
 def _grid(rows: list[list[str]], widths: list[int] | None, justify: Any) -> RichTable:
-    """Rows as a table of `rich`; numbers are not folded."""
     from rich.table import Table as RichTable
     from rich.text import Text
 

@@ -169,7 +169,6 @@ class BlendedBatches:
         return {name: str(weight) for name, weight in self._weights.items()}
 
     def _resume(self, state: State) -> None:
-        """Go to the position of a state, which must have the same folders and weights."""
         try:
             weights = dict(state["weights"])
             self._rows = [int(state["rows"][name]) for name in self._weights]

@@ -185,7 +185,6 @@ def _is_large(item: list[Placed] | EncodedRows | SkipRecord) -> bool:
 def _pieces(
     job: ShardJob, start: Address, stop: int, share: ShareRead
 ) -> Iterator[Placed | SkipRecord]:
-    """The columns of the inputs with their addresses, and what is left out."""
     names = ("column", "errors", "doc_cap", "max_document_bytes")
     reading = Reading(**{name: job.values[name] for name in names})
     for number in range(start.input, stop):

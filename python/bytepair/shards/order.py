@@ -159,7 +159,6 @@ class Order:
         return rows
 
     def _plan(self, epoch: int, chunk: int) -> ChunkRows:
-        """Shuffle the units of a chunk and pack them."""
         shards, starts, lengths = self._chunk_units(epoch, chunk)
         order = shuffled(len(starts), self.seed, epoch, chunk + 1)
         shards, starts, lengths = shards[order], starts[order], lengths[order]

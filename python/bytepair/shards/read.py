@@ -325,7 +325,6 @@ def _wrong_ids(
 
 
 def _samples(folder: Path, count: int) -> list[tuple[int, str]]:
-    """The beginnings of documents that are spread over all shards."""
     data = Dataset(folder, split=None)
     tok = data.tokenizer
     numbers = np.linspace(0, max(len(data) - 1, 0), min(count, len(data)), dtype=np.int64)

@@ -180,7 +180,6 @@ class TextBatches:
         return rows[:, :-1], rows[:, 1:]
 
     def _fill(self, row: NDArray[Any]) -> None:
-        """Fill a row with documents; the last is cropped if none fits."""
         while (pieces := self._waiting.row()) is None:
             for ids in self._next_group():
                 # The copy frees the array, and ids that do not fit a row are dropped.
@@ -199,7 +198,6 @@ class TextBatches:
         return ids[: count - 1].reshape(self._shape), ids[1:count].reshape(self._shape)
 
     def _next_group(self) -> list[NDArray[Any]]:
-        """The next documents, all of one row group; updates the state."""
         self._place, documents = next(self._groups)
         return documents
 

@@ -155,7 +155,6 @@ class Sharder:
             raise
 
     def _open(self, first: Address) -> ShardWriter:
-        """Begin the next shard, with the document at an address."""
         layout = self._job.layout
         is_val = layout.validation and not self.shards
         if "val_end" in self._job.values:

@@ -196,7 +196,6 @@ class _Count:
         return all(_core.parquet_rows(file, column) is not None for file in tables)
 
     def _add_stream(self, source: ResolvedSource) -> None:
-        """Read a source and count it, batch by batch."""
         checkpoint = self.checkpoint
         if checkpoint.path is not None:
             checkpoint.state.skips = SkipLog()  # the documents of the checkpoint are read again
@@ -219,7 +218,6 @@ class _Count:
             raise (error if isinstance(batch, list) else error.at(batch.place)) from None
 
     def _add_group(self, files: list[Path], first: int) -> bool:
-        """Count text and jsonl files, or parquet files, in the core, if it can read them."""
         share, checkpoint = self._share, self.checkpoint
         share.enter(max(sum(file.stat().st_size for file in files), 1))
         end = first + len(files)
@@ -239,7 +237,6 @@ class _Count:
         return is_read
 
     def _place_in(self, first: int) -> _core.FilePlace:
-        """The place from which the core continues, in the files from the index `first` on."""
         reached = self.checkpoint.state.reached
         return _core.FilePlace(*reached._replace(file=max(reached.file - first, 0)))
 
@@ -297,7 +294,6 @@ class _Count:
             self._note(files, first, counter)
 
     def _limits(self) -> dict[str, Any]:
-        """Which documents the core reads."""
         how = self._reading
         return {
             "max_chars": how.max_chars, "doc_cap": how.doc_cap, "errors": how.errors,
@@ -319,7 +315,6 @@ class _SaveDueError(Exception):
 
 
 def _groups(files: list[Path]) -> Iterator[list[Path]]:
-    """Divide files, in order, into groups for one call of the core each."""
     for is_parquet, some in itertools.groupby(files, _is_parquet):
         group = list(some)
         most = OPEN_FILES if is_parquet else len(group)

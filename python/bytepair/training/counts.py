@@ -387,7 +387,6 @@ def _pattern_of(
 
 
 def _denominator_of(metadata: dict[str, str]) -> int:
-    """The denominator in the file; 1 if there is none."""
     text = metadata.get(_DENOMINATOR, "1")
     if not re.fullmatch("[0-9]{1,18}", text) or not int(text):
         raise CountsError(f"its denominator is {text!r}, not an integer above 0")

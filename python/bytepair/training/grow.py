@@ -163,7 +163,6 @@ def extend(
 
 
 def _grown(tokenizer: Tokenizer, learn: Callable[..., _core.Model], bar: Bar) -> Tokenizer:
-    """The tokenizer with more merges and unchanged roles."""
     model = learn(on_progress=lambda done, total: bar.update("merge", done, total, "merges"))
     grown = Tokenizer(model).replace(repeats=_core.repeats(tokenizer))
     learnt = grown.vocab_size - tokenizer.vocab_size

@@ -153,7 +153,6 @@ def learn_parity(
 
 
 def _in_one_unit(parts: Mapping[str, Counts]) -> tuple[list[_core.Counts], int]:
-    """Several counts with a common denominator, and that denominator."""
     unit = lcm(*(counts.denominator for counts in parts.values()))
     return [counts.core.times(unit // counts.denominator) for counts in parts.values()], unit
 

@@ -250,7 +250,6 @@ def _with_superwords(
     how: CountOptions,
     bar: Bar,
 ) -> Tokenizer:
-    """The tokenizer of the first stage with the merges of the second."""
     before, whole = len(tokenizer.merges()), settings.vocab_size - settings.smallest
     model = _core.resume(
         tokenizer, counts.core, with_denominator(settings, counts),
