@@ -76,9 +76,8 @@ def convert(
     reading = {name: options.pop(name) for name in names}
     tokenizer = bytepair.load(source, source_format, special_tokens=special, lossy=lossy, **reading)
     tokenizer = option.with_roles(tokenizer, options)
-    tokenizer = (
-        bytepair.engines.with_sentencepiece_ids(tokenizer) if sentencepiece_ids else tokenizer
-    )
+    if sentencepiece_ids:
+        tokenizer = bytepair.engines.with_sentencepiece_ids(tokenizer)
     try:
         path = tokenizer.export(target, format, lossy=lossy, overwrite=overwrite)
     except bytepair.errors.ArgumentError as error:
@@ -151,9 +150,8 @@ def prune(
     if unreachable:
         pruned = bytepair.prune(tok, drop=bytepair.evaluate.unreachable(tok))
     elif counts is not None:
-        pruned = bytepair.prune(
-            tok, bytepair.training.load_counts(counts, pattern=pattern), vocab_size=vocab_size
-        )
+        kept = bytepair.training.load_counts(counts, pattern=pattern)
+        pruned = bytepair.prune(tok, kept, vocab_size=vocab_size)
     elif vocab_size is not None:
         pruned = bytepair.prune(tok, vocab_size)
     else:

@@ -130,11 +130,8 @@ def mixture(
         tok, paths.groups_of(source), merges=merges,
         reading=bytepair.Reading(**reading), threads=threads,
     )  # fmt: skip
-    click.echo(
-        json.dumps(asdict(result), ensure_ascii=False, indent=2)
-        if as_json
-        else visible(str(result))
-    )
+    as_text = json.dumps(asdict(result), ensure_ascii=False, indent=2) if as_json else str(result)
+    click.echo(as_text if as_json else visible(as_text))
 
 
 @option.command(

@@ -25,7 +25,6 @@ from bytepair.files.outputs import write_whole
     "bytepair evaluate my-tokenizer",
     "bytepair evaluate my-tokenizer --val 'shards/val*.parquet' --markdown > figures.md",
     "bytepair evaluate my-tokenizer --against other-tokenizer --json",
-    "bytepair evaluate gpt2.tiktoken --pattern gpt2",
     "bytepair evaluate my-tokenizer --parallel 'flores/*.txt' --base en",
 )
 @click.argument("tokenizer", default="tokenizer")

@@ -230,15 +230,11 @@ def verify(
     """
     verdict: object
     if counts is not None:
-        tok, own_counts = (
-            bytepair.load(path, pattern=pattern, check=True),
-            bytepair.training.load_counts(counts),
-        )
-        others = (
-            None if superword_counts is None else bytepair.training.load_counts(superword_counts)
-        )
+        tok = bytepair.load(path, pattern=pattern, check=True)
+        read = bytepair.training.load_counts
+        others = None if superword_counts is None else read(superword_counts)
         verdict = bytepair.training.verify_merges(
-            tok, own_counts, ties=ties, min_count=min_count, superword_counts=others
+            tok, read(counts), ties=ties, min_count=min_count, superword_counts=others
         )
     elif Path(path, "manifest.json").exists():
         option.refuse(f"{path} contains shards", "ties", "min_count", "pattern", "superword_counts")
@@ -277,10 +273,7 @@ PROMPT = "Hello, world! How is this split? 안녕하세요, 你好，مرحبا 
 @option.command(
     "bytepair explore my-tokenizer --open",
     "bytepair explore my-tokenizer gpt2 cl100k_base",
-    "bytepair explore my-tokenizer ranks.tiktoken --pattern gpt4",
     "bytepair explore my-tokenizer gpt2 --export page.html --text 'A text to send'",
-    "bytepair explore my-tokenizer --export page.html < book.txt",
-    "bytepair explore my-tokenizer gpt2 --export page.html --all-views",
 )
 @click.argument("tokenizers", nargs=-1)
 @click.option(

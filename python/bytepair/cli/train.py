@@ -132,12 +132,8 @@ def superwords_of(options: dict[str, Any]) -> list[bytepair.training.Superwords]
     "bytepair train corpus/ --vocab-size 32768 -o my-tokenizer",
     "bytepair train 'shards/*.parquet' --max-chars 2B --doc-cap 10000",
     "bytepair train corpus/ --checkpoint partial.parquet  # run it again to resume",
-    "bytepair train counts.parquet  # from counts written by bytepair count",
-    "bytepair train news.parquet code.parquet --weight code.parquet=2.5",
     "bytepair train english=books/ code=repos/ --mixture english=0.6,code=0.4",
     "bytepair train 'texts/*.txt' --parity --development 'parallel/*.txt'",
-    "bytepair train corpus/ --superwords --superword-start 0.8",
-    "cat book.txt | bytepair train - --vocab-size 1k",
 )
 @click.argument("source", nargs=-1)
 @click.option(
@@ -185,12 +181,10 @@ def train(
     )
     if out.is_dir():
         check_output(out / "tokenizer.bytepair", overwrite=overwrite)
+    has_groups = mixture is not None or options["parity"]
     recipe: list[Any] = [*parity_of(options), *superwords_of(options)]
     if mixture is not None:
         recipe.append(bytepair.training.Mixture(paths.numbers_of(mixture, "--mixture")))
-    has_groups = mixture is not None or any(
-        isinstance(one, bytepair.training.Parity) for one in recipe
-    )
     training: dict[str, Any] = {
         "special_tokens": () if no_special_tokens else special_tokens or "nanochat",
         "options": option.taken(bytepair.TrainOptions, options),
@@ -200,11 +194,8 @@ def train(
     if vocab_size is None:
         vocab_size = 65536 if source else SAMPLE_VOCAB_SIZE
     started = time.perf_counter()
-    text = (
-        paths.groups_of(source)
-        if has_groups
-        else _source(source, weight, pattern=pattern, threads=threads, reading=reading)
-    )
+    how: dict[str, Any] = {"pattern": pattern, "threads": threads, "reading": reading}
+    text = paths.groups_of(source) if has_groups else _source(source, weight, **how)
     tokenizer = bytepair.train(
         text, vocab_size, pattern=pattern, ties=ties, recipe=recipe, threads=threads,
         # With weights, the text has already been read.

@@ -269,16 +269,16 @@ def _remote(url: str) -> Files:
 
 
 def _stored(system: Any, path: str) -> tuple[list[Any], str | None]:
+    """What an Arrow file system stores at a path, and the folder that was listed, if any."""
     from bytepair._internal.extras import pyarrow_fs as fs
 
-    if any(mark in path for mark in "*?["):
-        base = re.split(r"/[^/]*[*?\[]", path)[0]
-        entries = system.get_file_info(fs.FileSelector(base, recursive=True))
-        return [info for info in entries if PurePosixPath(info.path).match(path)], base
-    entries = [system.get_file_info(path)]
-    if entries[0].type != fs.FileType.Directory:
+    is_glob = any(mark in path for mark in "*?[")
+    entries = [] if is_glob else [system.get_file_info(path)]
+    if entries and entries[0].type != fs.FileType.Directory:
         return entries, None
-    return system.get_file_info(fs.FileSelector(path, recursive=True)), path
+    base = re.split(r"/[^/]*[*?\[]", path)[0]
+    entries = system.get_file_info(fs.FileSelector(base, recursive=True))
+    return [one for one in entries if not is_glob or PurePosixPath(one.path).match(path)], base
 
 
 def in_cloud(names: list[str], base: str, pattern: str) -> tuple[list[str], list[str]]:

@@ -13,9 +13,10 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bytepair import sample
 from bytepair._internal.checks import check_choice
@@ -25,9 +26,6 @@ from bytepair.corpus.read import read_batches
 from bytepair.corpus.source import Reading, Source, resolve
 from bytepair.formats import tiktoken
 from bytepair.tokenizer import Tokenizer, load
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: What is compared: ids, or the bytes of their tokens.
 By: TypeAlias = Literal["ids", "tokens"]
@@ -39,7 +37,7 @@ TOKENS_SHOWN: Final = 6
 SpecialOrText: TypeAlias = Literal["all", "text"]
 
 #: A function that encodes texts.
-Encode: TypeAlias = "Callable[[list[str]], list[NDArray[np.int64]]]"
+Encode: TypeAlias = Callable[[list[str]], list[NDArray[np.int64]]]
 
 
 #: One of two tokenizers: its values, and how its own library encodes texts.

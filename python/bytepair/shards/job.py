@@ -114,12 +114,12 @@ class ShardJob:
     values: dict[str, Any]
     first_input: int = 0  # the number of the first input in the source
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
         """The format."""
         return layout(self.values["format"])
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype[Any]:
         """The type of the ids."""
         dtype: np.dtype[Any] = np.dtype(self.values["dtype"])

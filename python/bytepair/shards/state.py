@@ -15,7 +15,6 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -58,9 +57,10 @@ def state_of(folder: Path, job: dict[str, Any], *, ignore: str = manifest.PROGRE
     The file or folder `ignore` may be in a new folder.
     """
     check_own_folder(folder / manifest.PROGRESS)
-    with suppress(FileNotFoundError):  # another process has just made a manifest of the marks
+    try:
         return _state_of(folder, job, ignore)
-    return _state_of(folder, job, ignore)
+    except FileNotFoundError:  # another process has just made a manifest of the marks
+        return _state_of(folder, job, ignore)
 
 
 def _state_of(folder: Path, job: dict[str, Any], ignore: str) -> FolderState:

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.checks import check_whole
@@ -21,10 +24,6 @@ from bytepair.errors import CorpusError
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.counting import CountOptions
 from bytepair.training.options import Groups, check_groups, count_groups, splitting
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 #: Counts are scaled to occurrences per this many bytes of a sample, because solvers have absolute
 #: tolerances and need numbers around 1.
@@ -76,12 +75,8 @@ class InferredMixture:
         ordered = sorted(self.shares.items(), key=lambda item: -item[1])
         lines = [f"{name:<{widest}}  {share:7.2%}" for name, share in ordered]
         end = "" if self.is_final else "; not converged, more rounds may change this"
-        return "\n".join(
-            [
-                *lines,
-                f"from {self.merges:,} merges; {self.contradictions:,} of them contradict{end}",
-            ]
-        )
+        last = f"from {self.merges:,} merges; {self.contradictions:,} of them contradict{end}"
+        return "\n".join([*lines, last])
 
 
 def infer_mixture(
@@ -160,8 +155,6 @@ class _Program:
     """
 
     def __init__(self, history: _core.PairHistory, sizes: list[int]) -> None:
-        import numpy as np
-
         texts = len(sizes)
         self._history = history
         self._scale = SCALE_BYTES / np.array(sizes, np.float64)
@@ -202,15 +195,9 @@ class _Program:
         )
 
     def _add_violated(self) -> bool:
-        import numpy as np
-
-        rivals = self._history.rivals(
-            self.shares * self._scale,
-            self.slack,
-            list(self._pair_slack.items()),
-            RIVALS_PER_STEP,
-            TOLERANCE_COUNT,
-        )
+        slack = list(self._pair_slack.items())
+        shares = self.shares * self._scale
+        rivals = self._history.rivals(shares, self.slack, slack, RIVALS_PER_STEP, TOLERANCE_COUNT)
         steps, pairs = rivals.steps, rivals.pairs
         counts = rivals.counts.reshape(len(steps), len(self.shares))
         margins = self._merged[steps] - counts * self._scale
@@ -223,8 +210,6 @@ class _Program:
         return bool(new.any())
 
     def _solve(self) -> None:
-        import numpy as np
-
         from bytepair._internal.extras import scipy_optimize
 
         texts = len(self.shares)
@@ -262,8 +247,6 @@ class _Program:
 
     def _matrix(self, step_of: NDArray[np.int64], pair_of: NDArray[np.int64], size: int) -> Any:
         """The inequalities `-margins · shares - slack of the step - slack of the pair <= 0`."""
-        import numpy as np
-
         from bytepair._internal.extras import scipy_sparse
 
         rows, columns = np.nonzero(self._margins)
