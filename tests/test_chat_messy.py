@@ -152,11 +152,11 @@ RESULT = {"role": "tool", "content": "1", "tool_call_id": "c"}
 ROWS: dict[Any, dict[str, Any]] = {
     "messages": {
         "messages": [ASK, {**SAY, "tool_calls": [CALL]}, RESULT, {**SAY, "train": True}],
-        "tools": [{"function": {"name": "python"}}], "builtin_tools": ["python"],
+        "tools": [{"function": {"name": "python"}}],
     },
     "sharegpt": {"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]},
     "alpaca": {"instruction": "a", "output": "b", "history": [["a", [{"type": "text"}]]]},
-    "kto": {"prompt": [ASK], "completion": "b", "label": True},
+    "completion": {"prompt": [ASK], "completion": "b", "label": True},
 }  # fmt: skip
 
 
@@ -363,22 +363,6 @@ def test_pipes_in_a_folder_are_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "data.arrow")
     with told(CorpusError):
         TOK.render_batch(tmp_path)
-
-
-def test_rows_of_kto_keep_their_labels() -> None:
-    rows: Any = [{"prompt": "hi", "completion": text, "label": text == "yo"} for text in
-                 ("yo", "it", "yo")]  # fmt: skip
-    rows[1:1] = [{"prompt": "hi", "completion": "yo"}, {**rows[0], "label": 1}]
-    options = ChatOptions(rows="kto", errors="skip")
-    with told(SkippedWarning):
-        batch = TOK.render_batch(rows, options=options)
-    assert batch.good is not None
-    assert batch.good.tolist() == [True, False, True]
-    assert batch.to_arrow()["label"].to_pylist() == [True, False, True]
-    same = TOK.render_batch([rows[0]], options=ChatOptions(rows="completion"))
-    assert batch[0][0].tolist() == same[0][0].tolist()
-    with told(ArgumentError):
-        TOK.render_batch(rows, options=options, pack_to=64)
 
 
 # ---------------------------------------------------------------------------- cutting and packing

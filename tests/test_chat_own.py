@@ -40,7 +40,9 @@ def every_rendering(tok: bytepair.Tokenizer, template: Any) -> list[list[int]]:
         batch.input_ids.tolist(), batch.loss_mask.tolist(),
         np.ravel(inputs).tolist(), np.ravel(targets).tolist(),
         prompt,
-        *render_turn(tok, prompt, [{"role": "user", "content": "x"}], template=template),
+        *render_turn(
+            tok, prompt, [{"role": "user", "content": "x"}], template=template, history=TALK
+        ),
         pairs.input_ids.tolist(), pairs.completion_mask.tolist(),
     ]  # fmt: skip
 

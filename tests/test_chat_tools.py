@@ -146,19 +146,6 @@ def test_llama31(first: list[Any], turns: list[Any], tools: Any) -> None:
     equal(TOK, chat.LLAMA31, jinja, talk)
 
 
-@settings(max_examples=50)
-@given(system, st.lists(st.one_of(
-    said.map(user), said.map(assistant), said.map(tool),
-    st.builds(lambda name, text: assistant("", tool_calls=[call(name, query=text)]),
-              st.sampled_from(["brave_search", "code_interpreter", "find"]), said),
-), max_size=5), st.sampled_from([None, TOOLS]))  # fmt: skip
-def test_llama31_with_tools_that_it_knows(first: list[Any], turns: list[Any], tools: Any) -> None:
-    jinja = published("llama3_1", bos_token="<|begin_of_text|>")
-    talk = {"messages": [*first, user("x"), *turns], "tools": tools,
-            "builtin_tools": ["brave_search", "wolfram_alpha", "code_interpreter"]}  # fmt: skip
-    equal(TOK, chat.LLAMA31, jinja, talk)
-
-
 # ---------------------------------------------------------------------------- what is written
 
 
@@ -197,20 +184,6 @@ def test_a_call_is_trained_on_and_a_result_is_not() -> None:
     assert back[3:5] == [tool("6</tool_response><|im_end|>"), tool("none")]
 
 
-def test_a_built_in_call_ends_with_its_own_token() -> None:
-    talk = {
-        "messages": [user("x"), assistant("", tool_calls=[call("brave_search", query="y")])],
-        "builtin_tools": ["brave_search"],
-    }
-    ids, mask = TOK.render_conversation(talk, template=chat.LLAMA31)
-    assert TOK.decode([i for i, m in zip(ids, mask, strict=True) if m]) == (
-        '<|python_tag|>brave_search.call(query="y")<|eom_id|>'
-    )
-    assert "Environment: ipython\nTools: brave_search\n\nCutting" in TOK.decode(ids)
-    back = TOK.parse_conversation(ids, template=chat.LLAMA31)["messages"]
-    assert back[-1] == assistant("", tool_calls=[call("brave_search", query="y")])
-
-
 def test_arguments_may_be_json_in_a_text() -> None:
     as_text = {"function": {"name": "find", "arguments": json.dumps({"a": "é"})}}
     bare = {"name": "find", "arguments": {"a": "é"}}
@@ -243,9 +216,6 @@ def test_arguments_may_be_json_in_a_text() -> None:
         (chat.CHATML, [user("x"), assistant("", tool_calls=[{"name": "f"}])]),
         (chat.CHATML, [user("x"), assistant("", tool_calls=[{"name": "f", "arguments": "{"}])]),
         (chat.CHATML, [user("x"), assistant(3, tool_calls=[call()])]),  # type: ignore[arg-type]
-        (chat.CHATML, {"messages": [user("x")], "builtin_tools": ["a"]}),
-        (chat.LLAMA31, {"messages": [user("x"), assistant("", tool_calls=[call(a=1)])],
-             "builtin_tools": ["find"]}),
     ],
 )  # fmt: skip
 def test_what_a_template_cannot_write_is_an_error(template: chat.Template, talk: Any) -> None:

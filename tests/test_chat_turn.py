@@ -110,12 +110,13 @@ def test_turn_by_turn_is_the_whole_conversation(
     mask: list[int] = []
     talk: list[dict[str, Any]] = []
     for question, answer in pairs:
-        ids, mask = render_turn(TOK, ids, [user(question)], mask=mask, template=template)
-        talk.append(user(question))
+        more = [user(question)]
+        ids, mask = render_turn(TOK, ids, more, mask=mask, template=template, history=talk)
+        talk += more
         assert ids == TOK.render_for_completion(talk, template=template)
         ids = [*ids, *TOK.encode(answer), *([stop_of(template)] if ends else [])]
         talk.append(assistant(answer))
-    ids, mask = render_turn(TOK, ids, [], mask=mask, template=template)
+    ids, mask = render_turn(TOK, ids, [], mask=mask, template=template, history=talk)
     whole, trained = TOK.render_conversation(talk, template=template, on_untrained="keep")
     assert ids == whole
     if not ends:  # the stop token was not sampled
@@ -132,17 +133,18 @@ def test_turn_by_turn_is_the_whole_conversation(
 def test_what_was_sampled_stays(
     template: Any, question: str, answer: str, cuts: list[int], ends: bool
 ) -> None:
+    past = [user("x"), assistant(answer)]
     prompt, mask = render_turn(TOK, [], [user("x")], template=template)
     sampled = [*spelled(answer, cuts), *([stop_of(template)] if ends else [])]
     ids, after = render_turn(
-        TOK, [*prompt, *sampled], [user(question)], mask=mask, template=template
+        TOK, [*prompt, *sampled], [user(question)], mask=mask, template=template, history=past
     )
     assert ids[: len(prompt) + len(sampled)] == [*prompt, *sampled]
     assert after == [0] * len(prompt) + [1] * len(sampled) + [0] * (
         len(ids) - len(mask) - len(sampled)
     )
     usual = [*prompt, *TOK.encode(answer), stop_of(template)]
-    also, _ = render_turn(TOK, usual, [user(question)], template=template)
+    also, _ = render_turn(TOK, usual, [user(question)], template=template, history=past)
     more = ids[len(prompt) + len(sampled) :]
     assert more == ([] if ends else [stop_of(template)]) + also[len(usual) :]
     special = [id for id in ids if id in SPECIAL.values()]
@@ -159,10 +161,11 @@ def test_results_of_tools(template: Any) -> None:
     results = [tool("1<|im_end|>"), tool("2")][: len(calls)]
     so_far, _ = TOK.render_conversation(talk, template=template)
     stop = len(so_far) - so_far[::-1].index(stop_of(template))
+    how: dict[str, Any] = {"template": template, "history": talk}
     expected = TOK.render_for_completion([*talk, *results], template=template)
     for cut in {stop - 1, stop, len(so_far)}:
-        assert render_turn(TOK, so_far[:cut], results, template=template)[0] == expected
-    alone = render_turn(TOK, so_far[:stop], results, template=template, prompt=False)[0]
+        assert render_turn(TOK, so_far[:cut], results, **how)[0] == expected
+    alone = render_turn(TOK, so_far[:stop], results, **how, prompt=False)[0]
     assert (
         alone
         == TOK.render_conversation([*talk, *results], template=template, on_untrained="keep")[0]
@@ -207,10 +210,12 @@ def test_blocks_make_no_difference() -> None:
     assert TOK.chat_templates.get("default")
     nanochat = chat.JinjaTemplate(TOK.chat_templates["default"])
     prompt, mask = render_turn(TOK, [], [user("x")], template=nanochat)
+    past = [user("x"), assistant("H")]
     for sampled in ([72], [72, SPECIAL["<|assistant_end|>"]]):
         ids = [*prompt, *sampled]
         expected = render_turn(TOK, ids, [user("y")], mask=mask)
-        assert render_turn(TOK, ids, [user("y")], mask=mask, template=nanochat) == expected
+        jinja = render_turn(TOK, ids, [user("y")], mask=mask, template=nanochat, history=past)
+        assert jinja == expected
 
 
 def test_a_template_that_is_not_prefix_stable_is_refused() -> None:
@@ -222,15 +227,14 @@ def test_a_template_that_is_not_prefix_stable_is_refused() -> None:
     )
     template = chat.JinjaTemplate(thinks)
     prompt, _ = render_turn(TOK, [], [user("x")], template=template)
-    with told(ConversationError):
+    with told(ConversationError, "history"):
         render_turn(TOK, prompt, [user("y")], template=template)
     past = [user("x"), assistant("z", reasoning_content="why")]
     with told(ConversationError):
         render_turn(TOK, prompt, [user("y")], template=template, history=past)
-    plain, _ = render_turn(
-        TOK, prompt, [user("y")], template=template, history=[user("x"), assistant("z")]
-    )
-    assert plain == render_turn(TOK, prompt, [user("y")], template=JINJA)[0]
+    past = [user("x"), assistant("z")]
+    plain, _ = render_turn(TOK, prompt, [user("y")], template=template, history=past)
+    assert plain == render_turn(TOK, prompt, [user("y")], template=JINJA, history=past)[0]
 
 
 def test_a_prompt_may_be_without_special_tokens() -> None:
@@ -241,15 +245,15 @@ def test_a_prompt_may_be_without_special_tokens() -> None:
         "{% if add_generation_prompt %}assistant:{{ ' ' }}{% endif %}"
     )
     template = chat.JinjaTemplate(source)
-    ids, _ = render_turn(TOK, [], [user("x")], template=template)
+    talk = [user("x")]
+    ids, _ = render_turn(TOK, [], talk, template=template)
     for sampled in ([72], [72, SPECIAL["<|im_end|>"]]):
-        ids, _ = render_turn(TOK, [*ids, *sampled], [user("y")], template=template)
+        talk.append(assistant("H"))
+        more = [user("y")]
+        ids, _ = render_turn(TOK, [*ids, *sampled], more, template=template, history=talk)
+        talk += more
     expected = "user: x\nassistant: H<|im_end|>user: y\nassistant: H<|im_end|>user: y\nassistant: "
     assert TOK.decode(ids) == expected
-
-
-#: A role with the number of the message, where it is the user's.
-WHERE = "m.role + (loop.index | string if m.role == 'user' else '') + "
 
 
 @pytest.mark.parametrize(
@@ -257,7 +261,6 @@ WHERE = "m.role + (loop.index | string if m.role == 'user' else '') + "
     [
         CHATML_JINJA + "{% if add_generation_prompt %}<think>{% endif %}",
         CHATML_JINJA.replace("<|im_end|>", "END"),
-        CHATML_JINJA.replace("m.role + ", WHERE),
         "{{ messages[0].system }}{{ raise_exception('no system') }}",
     ],
 )
@@ -265,7 +268,8 @@ def test_templates_that_cannot_be_continued_are_refused(source: str) -> None:
     pytest.importorskip("jinja2")
     ids = [SPECIAL["<|im_start|>"], *TOK.encode("assistant\nhi")]
     with told(ConversationError):
-        render_turn(TOK, ids, [user("x")], template=chat.JinjaTemplate(source))
+        past = [user("a"), assistant("hi")]
+        render_turn(TOK, ids, [user("x")], template=chat.JinjaTemplate(source), history=past)
 
 
 @pytest.fixture(scope="module")
@@ -286,7 +290,9 @@ def test_published_templates_continue_or_are_refused(file: Path, every: bytepair
     try:
         expected = every.render_for_completion(talk, template=template)
         before = every.render_for_completion(talk[:2], template=template)
-        ids, _ = render_turn(every, [*before, *every.encode("hello")], talk[2:], template=template)
+        ids, _ = render_turn(
+            every, [*before, *every.encode("hello")], talk[2:], template=template, history=talk[:2]
+        )
     except ConversationError as error:
         if any(why in str(error) for why in REFUSED):
             return
@@ -309,8 +315,9 @@ REFUSED = (
 def test_ids_that_go_on_after_the_stop_token_are_refused(template: Any) -> None:
     prompt, _ = render_turn(TOK, [], [user("x")], template=template)
     ids = [*prompt, *TOK.encode("hi"), stop_of(template), *TOK.encode("more")]
+    past = [user("x"), assistant("hi")]
     with told(ConversationError):
-        render_turn(TOK, ids, [user("y")], template=template)
+        render_turn(TOK, ids, [user("y")], template=template, history=past)
 
 
 def test_what_is_no_turn_is_an_error() -> None:

@@ -95,15 +95,6 @@ def test_prompts_are_counted(tok: bytepair.Tokenizer, tmp_path: Path) -> None:
     assert b"render a prompt with render_for_completion" in done.stderr
 
 
-def test_rows_of_kto_keep_their_labels(tok: bytepair.Tokenizer, tmp_path: Path) -> None:
-    rows = [
-        {"prompt": "hi", "completion": text, "label": text == "hello"} for text in ("hello", "no")
-    ]
-    (tmp_path / "kto.json").write_text(json.dumps(rows))
-    output = lines("kto.json", "--template", "chatml", "--rows", "kto", cwd=tmp_path)
-    assert [row["label"] for row in output] == [True, False]
-
-
 def test_pairs_are_rendered_as_in_python(tok: bytepair.Tokenizer, tmp_path: Path) -> None:
     words = ["pairs.jsonl", "--rows", "preference", "--template", "chatml"]
     (pair,) = bytepair.chat.render_preferences(tok, tmp_path / "pairs.jsonl", template=chat.CHATML)

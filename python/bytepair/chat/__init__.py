@@ -52,7 +52,6 @@ if _TYPE_CHECKING:
         NANOCHAT,
         QWEN3,
         QWEN25,
-        Builtin,
         CodeTool,
         Part,
         Reasoning,
@@ -78,7 +77,7 @@ _lazy(
         "sandbox": ("RenderProcess",),
         "segments": ("RenderedIds", "encode_segments"),
         "template": (
-            "Builtin", "CHATML", "CodeTool", "LLAMA3", "LLAMA31", "NANOCHAT", "Part", "QWEN25",
+            "CHATML", "CodeTool", "LLAMA3", "LLAMA31", "NANOCHAT", "Part", "QWEN25",
             "QWEN3", "Reasoning", "Role", "Special", "Template", "Tools",
         ),
         "turn": ("render_turn",),
@@ -86,7 +85,7 @@ _lazy(
 )  # fmt: skip
 
 __all__ = [
-    "CHATML", "LLAMA3", "LLAMA31", "NANOCHAT", "QWEN3", "QWEN25", "Builtin", "ChatOptions",
+    "CHATML", "LLAMA3", "LLAMA31", "NANOCHAT", "QWEN3", "QWEN25", "ChatOptions",
     "CodeTool", "FittedPrompt", "JinjaTemplate", "MessageEnd", "MessageStart", "Parser", "Part",
     "PartEnd", "PartStart", "Preference", "PreferenceBatch", "Reasoning", "RenderProcess",
     "RenderStatistics", "RenderedBatch", "RenderedIds", "Role", "Special", "Template",

@@ -120,10 +120,6 @@ class Alphabet:
 _REASONING: Final = "reasoning"
 _CALL: Final = "tool_call"
 
-_BUILTIN: Final = re.compile(r"([\w.-]+)\.call\((.*)\)", re.DOTALL)
-_ARGUMENT: Final = re.compile(r'(\w+)="(.*)"', re.DOTALL)
-_BETWEEN_ARGUMENTS: Final = re.compile(r'(?<="), (?=\w+=")')
-
 
 class _Enclosure:
     """What encloses a part of an answer, as strings.
@@ -148,7 +144,6 @@ class AnswerParser:
         self._thinking = _Enclosure(alphabet, thinks.open, thinks.close) if thinks else None
         self._calling = _Enclosure(alphabet, tools.call.open, tools.call.close) if tools else None
         self._before_call = tools.between if tools else ""
-        self._builtin = alphabet.string(tools.builtin.open) if tools and tools.builtin else ""
         self._buffer = ""
         self._skipped = ""  # what the frame before the buffer ends with
         self._between = ""  # what was left out between the content and the call that is open
@@ -194,7 +189,7 @@ class AnswerParser:
         """Nothing is known about the answer."""
         thinking, openings = self._thinking, list[str]()
         if self._calling and not self._calling.tag:  # calls have no frame: the answer is one
-            openings = ["{", *filter(None, [self._builtin])]
+            openings = ["{"]
         if thinking and self._buffer.startswith(thinking.tag):
             self._take(len(thinking.tag), thinking.rest)
             self._step = self._in_reasoning
@@ -261,11 +256,8 @@ class AnswerParser:
         """The whole answer may be one call: what it is, is known at its end."""
         if not is_end:
             return
-        text, self._step = self._buffer, self._in_content
-        inside = self._visible(text.removeprefix(self._builtin))
+        inside, self._step = self._visible(self._buffer), self._in_content
         call = _call_of(inside)
-        if call is None and self._builtin and text.startswith(self._builtin):
-            call = _builtin_call(inside)
         if call is not None:
             self._calls.append(call)
             self._buffer = ""
@@ -355,14 +347,3 @@ def _call_of(text: str) -> dict[str, Any] | None:
     if not isinstance(name, str) or not isinstance(arguments, dict):
         return None
     return {"type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-def _builtin_call(text: str) -> dict[str, Any] | None:
-    """The call of a built-in tool, `name.call(key="value")`; None if it is none."""
-    call = _BUILTIN.fullmatch(text.strip())
-    texts = _BETWEEN_ARGUMENTS.split(call[2]) if call and call[2] else []
-    pairs = [_ARGUMENT.fullmatch(one) for one in texts]
-    if call is None or None in pairs:
-        return None
-    arguments = {pair[1]: pair[2] for pair in pairs if pair}
-    return {"type": "function", "function": {"name": call[1], "arguments": arguments}}

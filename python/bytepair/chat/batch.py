@@ -55,11 +55,6 @@ def render(
 ) -> RenderedBatch:
     """Render a data set of conversations; see `Tokenizer.render_batch`."""
     width, how = row_width(layout.pad_to, layout.pack_to), options.truncate
-    if options.rows == "kto" and (layout.pack_to or how == "split"):
-        raise ArgumentError(
-            "each answer of KTO has a label, so it has a row of its own",
-            hint="pass pad_to=, or neither",
-        )
     if how == "split" and width is None:
         raise ArgumentError(
             'truncate="split" continues conversations in the next row', hint="pass pack_to="
@@ -91,8 +86,6 @@ def render(
         packed = layout.pack_to is not None
         pieces = _pieces(lengths, places, width, splits=how == "split", packed=packed)
         batch = _in_rows(batch, pieces, width, filler, packed=packed)
-    if options.rows == "kto":
-        batch = replace(batch, good=np.array(gathered.good, bool)[kept])
     split = 0 if how != "split" else int((lengths > (width or 0)).sum())
     batch = replace(batch, statistics=_statistics(gathered, encoded, trained, kept, batch, split))
     if layout.ignore_index is None:
@@ -124,7 +117,6 @@ class Gathered:
         segments: those of all conversations.
         rows: the conversations, if some may have to be shortened by whole turns.
         places: the place of each conversation in the source.
-        good: whether each answer is a good one, in rows of KTO.
         skipped: those that are left out as invalid.
         unanswered: how many end with a message of the user.
         unasked: how many begin with a message of the assistant.
@@ -133,7 +125,6 @@ class Gathered:
     segments: Segments = field(default_factory=Segments)
     rows: list[Row] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
-    good: list[bool] = field(default_factory=list)
     skipped: SkippedRows = field(default_factory=SkippedRows)
     unanswered: int = 0
     unasked: int = 0
@@ -141,7 +132,7 @@ class Gathered:
 
 def gathered(
     rows: Iterable[PlacedRow], out: Gathered, options: ChatOptions, write: Callable[[Any], T]
-) -> Iterator[tuple[str, Any, T]]:
+) -> Iterator[tuple[str, T]]:
     """Write rows to segments, and yield each with its place and what `write` returns.
 
     An invalid row leaves nothing; the error contains its place, unless it is skipped.
@@ -162,7 +153,7 @@ def gathered(
                 raise _or_skip(error.at(place)) from None
             out.skipped.add(place, error)
         else:
-            yield place, row, written
+            yield place, written
     if options.errors == "strict":
         out.segments.check_texts(places=out.places)
 
@@ -186,10 +177,8 @@ def _gather(writer: Any, conversations: ConversationSource, options: ChatOptions
         writer.write(row, out.segments, options)
         return row
 
-    for place, given, row in gathered(read(conversations, options), out, options, write):
+    for place, row in gathered(read(conversations, options), out, options, write):
         out.places.append(place)
-        if options.rows == "kto":
-            out.good.append(given["label"])
         if options.truncate == "turns":
             out.rows.append(row)
         if row.messages[-1]["role"] == "user":

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from bytepair.chat.kinds import is_list, parsed_json
@@ -27,17 +26,8 @@ from bytepair.files.safe import read_json
 Numbered: TypeAlias = "tuple[int, Any]"
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
-    """The rendered fields of a message.
-
-    Attributes:
-        spans: the pieces of each field, in order: texts and special tokens.
-        close: the end of the message if it differs from the usual end of its role, or None.
-    """
-
-    spans: tuple[tuple[MessageField, Sequence[Piece]], ...]
-    close: tuple[Piece, ...] | None = None
+class Body(tuple[tuple[MessageField, Sequence[Piece]], ...]):
+    """The rendered fields of a message, in order: for each its name, and texts and tokens."""
 
 
 # ---------------------------------------------------------------------------- definitions of tools
@@ -47,17 +37,17 @@ def offered(
     template: Template, messages: list[Numbered], fields: Mapping[str, Any]
 ) -> list[Numbered]:
     """The messages, with the tool definitions inserted into one of them."""
-    definitions, names, tools = fields.get("tools"), fields.get("builtin_tools"), template.tools
-    if not definitions and names is None:
+    definitions, tools = fields.get("tools"), template.tools
+    if not definitions:
         return _with_system(template, messages, "", [])
     if tools is None:
         raise ConversationError(
             f"the conversation has tools, which the template {template.name!r} does not support"
         )
-    offer, note = _offer(tools, definitions or []), _note(tools, names)
-    if tools.where == "user" and offer:
+    offer = _offer(tools, definitions)
+    if tools.where == "user":
         messages, offer = _with_user(template, messages, offer), []
-    return _with_system(template, messages, note, offer)
+    return _with_system(template, messages, tools.note, offer)
 
 
 def _offer(tools: Tools, definitions: Any) -> list[Piece]:
@@ -67,19 +57,7 @@ def _offer(tools: Tools, definitions: Any) -> list[Piece]:
     for number, tool in enumerate(definitions):
         text = _json(tool, f"tool {number}", tools.indent)
         pieces += [*tools.tool.open, text, *tools.tool.close]
-    return [*tools.offer.open, *pieces, *tools.offer.close] if pieces else []
-
-
-def _note(tools: Tools, names: Sequence[str] | None) -> str:
-    if names is None:
-        return tools.note
-    are_names = is_list(names) and all(isinstance(name, str) for name in names)
-    if tools.builtin is None or not are_names:
-        raise ConversationError(
-            "builtin_tools must be a list of names, and the template must support built-in tools"
-        )
-    listed = ", ".join(name for name in names if name not in tools.builtin.unnamed)
-    return f"{tools.note}{tools.builtin.note}{listed}\n\n"
+    return [*tools.offer.open, *pieces, *tools.offer.close]
 
 
 def _with_system(
@@ -115,7 +93,7 @@ def _with_user(template: Template, messages: list[Numbered], offer: list[Piece])
 # ---------------------------------------------------------------------------- fields of a message
 
 
-def body(template: Template, index: int, message: Any, fields: Mapping[str, Any]) -> Any:
+def body(template: Template, index: int, message: Any) -> Any:
     """Render a message with reasoning, tool calls or tool results; else, return its content."""
     content, role, thinks = message.get("content"), message["role"], template.reasoning
     thought, called = reasoning_of(message), message.get("tool_calls")
@@ -133,40 +111,33 @@ def body(template: Template, index: int, message: Any, fields: Mapping[str, Any]
             f"support for {role!r}"
         )
     if called or thought or (is_answer and thinks and thinks.always):
-        return _answer(template, index, message, thought or "", fields.get("builtin_tools"))
+        return _answer(template, index, message, thought or "")
     if role == "tool" and template.tools and template.tools.json_results:
         return Body((("content", [_json(content, f"the content of message {index}", None)]),))
     return content
 
 
-def _answer(
-    template: Template, index: int, message: Mapping[str, Any], thought: Any, builtin: Any
-) -> Body:
+def _answer(template: Template, index: int, message: Mapping[str, Any], thought: Any) -> Body:
     """Render reasoning, text and tool calls, in this order."""
     content, tools, thinks = message.get("content"), template.tools, template.reasoning
     text = _text(index, content, template.strip) if content else ""
     called: list[Piece] = []
     if tools and message.get("tool_calls"):
-        called = _called(template, tools, index, message["tool_calls"], text, builtin)
+        called = _called(template, tools, index, message["tool_calls"], text)
     before: list[Piece] = []
     if thinks and (thought or thinks.always):
         reasoning = _text(index, thought, template.strip, "reasoning").strip(thinks.strip)
         before = [*thinks.open, reasoning, *thinks.close]
         text = text.lstrip(thinks.strip)
-    close = (
-        tools.builtin.close if tools and tools.builtin and called and builtin is not None else None
-    )
     if not (thought or text or called):  # without anything to say, the frame is all there is
-        return Body((("content", before),), close)
+        return Body((("content", before),))
     spans: list[tuple[MessageField, Sequence[Piece]]] = [
         ("reasoning", before), ("content", [text] if text else []), ("tool_calls", called)
     ]  # fmt: skip
-    return Body(tuple(span for span in spans if span[1]), close)
+    return Body(span for span in spans if span[1])
 
 
-def _called(
-    template: Template, tools: Tools, index: int, calls: Any, text: str, builtin: Any
-) -> list[Piece]:
+def _called(template: Template, tools: Tools, index: int, calls: Any, text: str) -> list[Piece]:
     """Render the tool calls of a message, with what separates them from its text."""
     if not isinstance(calls, list | tuple):
         raise ConversationError(f"the tool_calls of message {index} must be a list")
@@ -178,11 +149,11 @@ def _called(
     pieces: list[Piece] = []
     for number, call in enumerate(calls):
         pieces += [tools.between] if text or number else []
-        pieces += _call(tools, f"tool call {number} of message {index}", call, builtin)
+        pieces += _call(tools, f"tool call {number} of message {index}", call)
     return pieces
 
 
-def _call(tools: Tools, place: str, call: Any, builtin: Any) -> Sequence[Piece]:
+def _call(tools: Tools, place: str, call: Any) -> Sequence[Piece]:
     call = call.get("function", call) if isinstance(call, Mapping) else call
     name = call.get("name") if isinstance(call, Mapping) else None
     if not isinstance(name, str) or json.dumps(name, ensure_ascii=False) != f'"{name}"':
@@ -195,13 +166,8 @@ def _call(tools: Tools, place: str, call: Any, builtin: Any) -> Sequence[Piece]:
             f"the arguments of {place} must be an object or a JSON string of one, not "
             f"{type(arguments).__name__}"
         )
-    if not (tools.builtin and builtin and name in builtin):
-        text = f'{{"name": "{name}", "{tools.arguments}": {_json(arguments, place, None)}}}'
-        return (*tools.call.open, text, *tools.call.close)
-    if not all(isinstance(value, str) for value in arguments.values()):
-        raise ConversationError(f"the arguments of {place}, a built-in tool, must be strings")
-    values = ", ".join(f'{key}="{value}"' for key, value in arguments.items())
-    return (*tools.builtin.open, f"{name}.call({values})")
+    text = f'{{"name": "{name}", "{tools.arguments}": {_json(arguments, place, None)}}}'
+    return (*tools.call.open, text, *tools.call.close)
 
 
 def _json(value: Any, place: str, indent: int | None) -> str:

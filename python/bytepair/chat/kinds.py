@@ -1,4 +1,4 @@
-"""Extracts messages from rows of data sets, whose fields are of four kinds, and reads their JSON.
+"""Extracts messages from rows of data sets, whose fields are of several kinds; reads their JSON.
 
 Each function of `KINDS` removes the fields that it reads from those of a row, and returns messages.
 """
@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, TypeAlias
 from bytepair.errors import ConversationError
 from bytepair.files.safe import read_json
 
-#: What the fields of a row are: a conversation of messages, or one of four formats of data sets.
-RowKind: TypeAlias = Literal["messages", "sharegpt", "alpaca", "completion", "kto"]
+#: What the fields of a row are: a conversation of messages, or one of three formats of data sets.
+RowKind: TypeAlias = Literal["messages", "sharegpt", "alpaca", "completion"]
 
 #: The kind of rows that are preference pairs, which `preferences` reads.
 PAIRS: Final = "preference"
@@ -121,13 +121,6 @@ def _of_completion(fields: dict[str, Any]) -> list[Any]:
     ]
 
 
-def _of_kto(fields: dict[str, Any]) -> list[Any]:
-    """The messages of a row of KTO: a prompt, a completion, and whether it is a good one."""
-    if not isinstance(fields.pop("label", None), bool):
-        raise ConversationError('a row of kto must have true or false under "label"')
-    return _of_completion(fields)
-
-
 def _of_pairs(_fields: dict[str, Any]) -> list[Any]:
     raise no_conversation(
         "a mapping without it", "preference pairs are rendered by render_preferences"
@@ -158,7 +151,6 @@ KINDS: Final = {
     "sharegpt": _of_sharegpt,
     "alpaca": _of_alpaca,
     "completion": _of_completion,
-    "kto": _of_kto,
     PAIRS: _of_pairs,
 }
 

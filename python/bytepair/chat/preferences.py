@@ -248,7 +248,7 @@ def _segments(
         (place.replace("conversation", "pair"), row)
         for place, row in read(pairs, replace(options, rows=PAIRS))
     )
-    for place, _, _ in gathered(rows, out, options, write):
+    for place, _ in gathered(rows, out, options, write):
         out.places += [place] * 3  # one for each end
     out.skipped.warn(f"{len(segments.ends) // 3 + out.skipped.count:,} pairs")
     return segments, out.places

@@ -135,7 +135,6 @@ class RenderedBatch:
             None if there are rows.
         conversations: int32, the index of the conversation at each position of a row, -1 for
             padding; None if there are no rows.
-        good: bool, whether the answer of each row of KTO is a good one; None for other rows.
         statistics: how many conversations were read, skipped, cut; and other numbers.
     """
 
@@ -144,7 +143,6 @@ class RenderedBatch:
     labels: NDArray[np.int64] | None = None
     offsets: NDArray[np.int64] | None = None
     conversations: NDArray[np.int32] | None = None
-    good: NDArray[np.bool_] | None = None
     statistics: RenderStatistics | None = None
 
     def __len__(self) -> int:
@@ -195,7 +193,7 @@ class RenderedBatch:
     def to_arrow(self) -> pa.Table:
         """Convert to a table of list columns, with one row per conversation or per row.
 
-        Rows also have `position_ids`, and `lengths` of the conversations in them; of KTO, `label`.
+        Rows also have `position_ids`, and `lengths` of the conversations in them.
         """
         from bytepair._internal.extras import pyarrow as pa
 
@@ -210,8 +208,6 @@ class RenderedBatch:
                 columns[name] = pa.LargeListArray.from_arrays(starts, pa.array(values))
         if (lengths := self.lengths) is not None:
             columns["lengths"] = pa.array(lengths, pa.list_(pa.int32()))
-        if self.good is not None:
-            columns["label"] = pa.array(self.good)
         return pa.table(columns)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:

@@ -31,7 +31,7 @@ TemplateOrName: TypeAlias = "Template | JinjaTemplate | str | None"
 class TemplateWriter(Writer):
     """Converts messages to segments, with a template and the ids of one tokenizer."""
 
-    fields = ("tools", "builtin_tools")  # without tools, they are refused by name
+    fields = ("tools",)  # a template without tools refuses them by name
 
     def __init__(self, tokenizer: _core.Tokenizer, template: Template) -> None:
         self.tokenizer = tokenizer
@@ -96,13 +96,12 @@ class TemplateWriter(Writer):
             messages = calls.offered(template, messages, row.fields)
         out.items += self._begin[0]
         out.trained += self._begin[1]
-        self.append(messages, row.fields, out, trained=trained, train_fields=options.train_fields)
+        self.append(messages, out, trained=trained, train_fields=options.train_fields)
         out.ends.append(len(out.items))
 
     def append(
         self,
         messages: list[Numbered],
-        fields: Mapping[str, Any],
         out: Segments,
         place: int = 0,
         trained: Sequence[bool] | None = None,
@@ -124,7 +123,7 @@ class TemplateWriter(Writer):
             start = len(out.trained)
             content: Any = message.get("content")
             if len(message) > 2 or self._adds:
-                content = calls.body(self.template, index, message, fields)
+                content = calls.body(self.template, index, message)
             role.write(index, content, out, train_fields, role is before)
             if trained is not None and not trained[index]:
                 out.trained[start:] = bytes(len(out.trained) - start)
@@ -235,9 +234,7 @@ class _Role:
         for last, more in self.content(index, content):
             _extend(out, more, train_fields is None or last in train_fields)
         _extend(out, after)
-        close = content.close if isinstance(content, Body) else None
-        end = self.end if close is None else _ended(self._writer.frame(close))
-        _extend(out, end, train_fields is None or last in train_fields)
+        _extend(out, self.end, train_fields is None or last in train_fields)
 
     def content(self, index: int, content: object) -> list[tuple[MessageField, Items]]:
         """The segments of each field of a message, in order."""
@@ -246,7 +243,7 @@ class _Role:
             return [("content", ([text], bytes([self._trained])))]
         if isinstance(content, Body):
             frame, trained = self._writer.frame, bytes([self._trained])
-            return [(field, (frame(some)[0], trained * len(some))) for field, some in content.spans]
+            return [(field, (frame(some)[0], trained * len(some))) for field, some in content]
         if self.parts and isinstance(content, list | Sequence) and not isinstance(content, bytes):
             return [self._part(index, number, part) for number, part in enumerate(content)]
         expected = f"a string or a list of {'' if self.parts else 'text '}parts"

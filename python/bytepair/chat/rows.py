@@ -40,7 +40,7 @@ MESSAGE_FIELDS: Final = frozenset(
 CALL_FIELDS: Final = frozenset({"id", "type", "index", "function", "name", "arguments"})
 
 #: The fields of a row that a model is to see; a template must use them. Others may be left out.
-_MEANT: Final = ("tools", "documents", "system", "functions", "builtin_tools")
+_MEANT: Final = ("tools", "documents", "system", "functions")
 
 #: The fields of a message that say whether it is trained on.
 FLAGS: Final = ("train", "weight")
@@ -53,8 +53,8 @@ class ChatOptions:
     """How rows are read, which parts of them are trained on, and how they are cut.
 
     Attributes:
-        rows: what the fields of a row are: "messages", or "sharegpt", "alpaca", "completion" or
-            "kto", formats of data sets.
+        rows: what the fields of a row are: "messages", or "sharegpt", "alpaca" or "completion",
+            formats of data sets.
         ignore_fields: the names of fields, of the row and of its messages, that are not read. Other
             columns beside the messages are left out if the template does not use them; a field
             inside a message that it does not use is an error.

@@ -231,20 +231,13 @@ def encode_segments(
     """
     special, out = structural(tokenizer), Segments()
     for number, segment in enumerate(segments):
-        if not isinstance(segment, tuple | list) or len(segment) != 2:
+        is_pair = isinstance(segment, tuple | list) and len(segment) == 2
+        if not (is_pair and isinstance(segment[0], str) and segment[1] in ("untrusted", "control")):
             raise ArgumentError(
                 f'segment {number} is {segment!r}; it must be (text, "untrusted") or '
                 '(name, "control")'
             )
         text, origin = segment
-        if not isinstance(text, str):
-            raise ArgumentError(
-                f"the text of segment {number} must be str, not {type(text).__name__}"
-            )
-        if origin not in ("untrusted", "control"):
-            raise ArgumentError(
-                f'the origin of segment {number} is {origin!r}; it must be "untrusted" or "control"'
-            )
         if origin == "control" and text not in special:
             raise SpecialTokenError(
                 f"segment {number} is control and must be one special token, but {text!r} is not; "

@@ -87,25 +87,6 @@ class Role:
 
 
 @dataclass(frozen=True, slots=True)
-class Builtin:
-    """The format of calls of built-in tools, which the model knows by name.
-
-    Such a call is written `name.call(key="value")`, and a message with a call ends differently.
-
-    Attributes:
-        open: the elements before the call.
-        close: the end of a message with calls, if the conversation has `builtin_tools`.
-        note: the text before the names in the system message.
-        unnamed: the tools that are not listed there.
-    """
-
-    open: tuple[Piece, ...]
-    close: tuple[Piece, ...]
-    note: str
-    unnamed: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
 class Tools:
     """The format of tool definitions, tool calls and tool results.
 
@@ -126,7 +107,6 @@ class Tools:
         indent: the indentation of the JSON of definitions; None means a single line.
         note: the start of the system message if tools are defined.
         json_results: whether the content of results is written as JSON.
-        builtin: the format of built-in tools, or None.
     """
 
     offer: Part
@@ -139,7 +119,6 @@ class Tools:
     indent: int | None = None
     note: str = ""
     json_results: bool = False
-    builtin: Builtin | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +213,6 @@ class Template:
             parts += [Part(self.reasoning.open, self.reasoning.close)]
         if self.tools:
             parts += [self.tools.offer, self.tools.tool, self.tools.call]
-            parts += [Part(self.tools.builtin.open)] if self.tools.builtin else []
         pieces = [piece for part in parts for piece in (*part.open, *part.close)]
         return {piece.name for piece in pieces if isinstance(piece, Special)}
 
@@ -391,12 +369,6 @@ LLAMA31: Final = replace(
         indent=4,
         note="Environment: ipython\n",
         json_results=True,
-        builtin=Builtin(
-            open=(Special("<|python_tag|>"),),
-            close=(Special("<|eom_id|>", trained=True),),
-            note="Tools: ",
-            unnamed=frozenset({"code_interpreter"}),
-        ),
     ),
     stop=("<|eom_id|>",),
 )

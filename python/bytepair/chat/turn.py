@@ -9,17 +9,14 @@ sampled turn:
   after this token follows, such as the line break of ChatML.
 - If they end within the turn, the template's stop token comes first.
 
-A `Template` defines this directly. For a Jinja template, it is derived by rendering a history with
-and without the messages: if the shorter rendering is not a prefix of the longer one, the template
-is rejected. Without a given history, several are invented, and the continuation must be the same
-for all of them.
+A `Template` defines this directly. For a Jinja template, it is derived by rendering the history
+with and without the messages: if the shorter rendering is not a prefix of the longer one, the
+template is rejected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import takewhile
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bytepair import _core
@@ -66,8 +63,8 @@ def render_turn(
         template: as in `Tokenizer.render_conversation`. A `JinjaTemplate` must render a
             conversation as a prefix of any longer one, which is checked; its mask does not matter.
         prompt: whether to open the next turn of the assistant.
-        history: the conversation so far, required if a `JinjaTemplate` renders messages
-            differently depending on it; its last message is the sampled one.
+        history: the conversation so far, whose last message is the sampled one; a `JinjaTemplate`
+            needs it to continue ids.
         options: how the messages are read.
 
     Returns:
@@ -103,15 +100,20 @@ def render_turn(
             f"message {flagged[0]} is to be trained on, but only sampled ids are",
             hint="remove the flag",
         )
-    past = None if history is None else read_row(history, write, options).messages
     out = Segments()
     if not ids:
         (write.prompt if prompt else write.write)(row, out)
     elif isinstance(write, TemplateWriter):
         _after_value(write, ids, row, out, prompt=prompt)
     else:
-        opens = prompt and bool(row.messages)
-        out.items = _Continuation(write, row.messages, row.fields, opens).after(ids, past)
+        if history is None:
+            raise ConversationError(
+                "a template in Jinja continues messages, not ids alone",
+                option="history",
+                hint="pass the messages so far, with the sampled one, as history=",
+            )
+        past = read_row(history, write, options).messages
+        out.items = _after_jinja(write, ids, row, past, prompt and bool(row.messages))
     out.trained, out.ends = bytearray(len(out.items)), [len(out.items)]
     more = out.encode(tokenizer, join=write.join, errors=options.errors).ids
     sampled = [1] * (len(ids) - len(before))
@@ -137,14 +139,14 @@ def _after_value(
     goes_on = closed_role is None and numbered and numbered[0][1]["role"] == template.prompted
     if goes_on:
         index, message = numbered.pop(0)
-        for _, more in prompted.content(index, calls.body(template, index, message, row.fields)):
+        for _, more in prompted.content(index, calls.body(template, index, message)):
             out.items += more[0]
     if goes_on and not numbered and prompt:
         return  # the turn stays open
     out.items += [*rest, None]
     turns = template.alternate
     place = turns.index(closed_role or template.prompted) + 1 if turns else 1
-    writer.append(numbered, row.fields, out, place)
+    writer.append(numbered, out, place)
     if prompt and row.messages:
         out.items += prompted.open[0]
 
@@ -201,98 +203,59 @@ def _encoded(writer: TemplateWriter, items: _Items) -> list[int]:
 # ---------------------------------------------------------------------------- Jinja
 
 
-@dataclass(frozen=True, slots=True)
-class _Continuation:
-    """Messages that are appended under a Jinja template, and perhaps the next prompt."""
+def _after_jinja(
+    writer: JinjaWriter, ids: list[int], row: Row, history: Sequence[Any], prompt: bool
+) -> _Items:
+    """The end of the turn of the ids, the messages, and the next turn's start."""
+    encode, special = writer.tokenizer.encode, writer.special
+    opening, end, following = _suffix(writer, row, history, prompt)
+    closing = [item for item in end if isinstance(item, int)]
+    stop, behind = closing[-1], end[len(closing) :]
+    stops = {stop, *(special[name] for name in writer.template.stop or ())}
+    if ids[-1] in stops:
+        return [*behind, *following]
+    rest = [id for text in behind for id in encode(str(text))]
+    if rest and ids[-len(rest) - 1 :] == [stop, *rest]:
+        return following
+    start = _last(ids, [opening])
+    if start >= 0 and stops & set(ids[start + 1 :]):
+        raise ConversationError(
+            "the ids continue after the stop token", hint="pass only the ids up to that token"
+        )
+    done = next(n for n in range(len(closing), -1, -1) if ids[len(ids) - n :] == closing[:n])
+    return [*end[done:], *following]
 
-    writer: JinjaWriter
-    messages: Sequence[Any]
-    fields: Mapping[str, Any]
-    prompt: bool
 
-    def after(self, ids: list[int], history: Sequence[Any] | None) -> _Items:
-        """The end of the turn of the ids, the messages, and the next turn's start."""
-        encode, special = self.writer.tokenizer.encode, self.writer.special
-        opening, end, following = self._suffix_of_all(history)
-        closing = [item for item in end if isinstance(item, int)]
-        stop, behind = closing[-1], end[len(closing) :]
-        stops = {stop, *(special[name] for name in self.writer.template.stop or ())}
-        if ids[-1] in stops:
-            return [*behind, *following]
-        rest = [id for text in behind for id in encode(str(text))]
-        if rest and ids[-len(rest) - 1 :] == [stop, *rest]:
-            return following
-        start = _last(ids, [opening])
-        if start >= 0 and stops & set(ids[start + 1 :]):
-            raise ConversationError(
-                "the ids continue after the stop token", hint="pass only the ids up to that token"
-            )
-        done = next(n for n in range(len(closing), -1, -1) if ids[len(ids) - n :] == closing[:n])
-        return [*end[done:], *following]
+def _suffix(
+    writer: JinjaWriter, row: Row, history: Sequence[Any], prompt: bool
+) -> tuple[Any, _Items, _Items]:
+    """The last special token of the prompt, the end of the history, and the continuation.
 
-    def _suffix_of_all(self, history: Sequence[Any] | None) -> tuple[Any, _Items, _Items]:
-        """The suffix after the history, or after all that are invented, where it is the same."""
-        if history is not None:
-            return self._suffix(history)
-        hint = "pass the messages so far as history="
-        try:
-            suffixes = [self._suffix(past) for past in self._histories()]
-        except ConversationError as error:
-            why = f"after an invented history: {error}"
-            raise ConversationError(why, option="history", hint=hint) from error
-        if any(other != suffixes[0] for other in suffixes):
-            why = (
-                f"the template {self.writer.name!r} renders the new messages differently for "
-                "different histories"
-            )
-            raise ConversationError(why, option="history", hint=hint)
-        return suffixes[0]
-
-    def _histories(self) -> list[list[Any]]:
-        """Histories that the messages may follow; they have the calls of results."""
-        question = {"role": "user", "content": "a"}
-        answer = {"role": self.writer.template.prompted, "content": "b"}
-        called = []
-        for message in takewhile(lambda message: message["role"] == "tool", self.messages):
-            function = {"name": message.get("name") or "f", "arguments": dict[str, Any]()}
-            id = message.get("tool_call_id") or "call00000"
-            called.append({"id": id, "type": "function", "function": function})
-        calling: dict[str, Any] = answer
-        if called:
-            calling = {**answer, "content": "", "tool_calls": called}
-        thinking = {**calling, "reasoning_content": "c"}
-        return [[question, calling], [question, answer, question, calling], [question, thinking]]
-
-    def _suffix(self, history: Sequence[Any]) -> tuple[Any, _Items, _Items]:
-        """The last special token of the prompt, the end of the history, and the continuation.
-
-        The end is the special tokens that close the turn, and the text that the template writes
-        after them.
-        """
-        writer, role = self.writer, self.writer.template.prompted
-        if not history or history[-1]["role"] != role:
-            raise ConversationError(f"a history must end with a message of {role!r}")
-        whole = writer.rendering([*history, *self.messages], self.fields, prompt=self.prompt)
-        *earlier, _ = past_messages = whole.messages[: len(history)]
-        prefix, past = whole.run(earlier), whole.run(past_messages)
-        before = whole.run(earlier, prompt=True)
-        what = "the turn does not continue its prompt"
-        hint = "use a template where it does"
-        masks.check_prefix(before.string, past.string, what, whole, hint)
-        what = "the template renders the turn differently when messages follow"
-        hint = "use a template that renders it equally, or render the whole conversation again"
-        masks.check_prefix(past.string, whole.string, what, whole, hint)
-        is_prefix = before.string.startswith(prefix.string)
-        opening = writer.items(before, len(prefix.string) if is_prefix else 0)
-        end = writer.items(past, len(before.string))
-        last = next((at for at in range(len(end) - 1, -1, -1) if isinstance(end[at], int)), None)
-        if last is None or any(str(text).strip() for text in end[last + 1 :]):
-            raise ConversationError(
-                f"the template {writer.name!r} does not end the turn of {role!r} with a special "
-                "token"
-            )
-        if not history[-1].get("tool_calls"):  # with calls, the text before it may end a call
-            while last and isinstance(end[last - 1], int):
-                last -= 1
-        tokens = [item for item in opening if isinstance(item, int)]
-        return tokens[-1] if tokens else None, end[last:], writer.items(whole, len(past.string))
+    The end is the special tokens that close the turn, and the text that the template writes after
+    them.
+    """
+    role = writer.template.prompted
+    if not history or history[-1]["role"] != role:
+        raise ConversationError(f"a history must end with a message of {role!r}", option="history")
+    whole = writer.rendering([*history, *row.messages], row.fields, prompt=prompt)
+    *earlier, _ = past_messages = whole.messages[: len(history)]
+    prefix, past = whole.run(earlier), whole.run(past_messages)
+    before = whole.run(earlier, prompt=True)
+    what = "the turn does not continue its prompt"
+    masks.check_prefix(before.string, past.string, what, whole, "use a template where it does")
+    what = "the template renders the turn differently when messages follow"
+    hint = "use a template that renders it equally, or render the whole conversation again"
+    masks.check_prefix(past.string, whole.string, what, whole, hint)
+    is_prefix = before.string.startswith(prefix.string)
+    opening = writer.items(before, len(prefix.string) if is_prefix else 0)
+    end = writer.items(past, len(before.string))
+    last = next((at for at in range(len(end) - 1, -1, -1) if isinstance(end[at], int)), None)
+    if last is None or any(str(text).strip() for text in end[last + 1 :]):
+        raise ConversationError(
+            f"the template {writer.name!r} does not end the turn of {role!r} with a special token"
+        )
+    if not history[-1].get("tool_calls"):  # with calls, the text before it may end a call
+        while last and isinstance(end[last - 1], int):
+            last -= 1
+    tokens = [item for item in opening if isinstance(item, int)]
+    return tokens[-1] if tokens else None, end[last:], writer.items(whole, len(past.string))

@@ -170,7 +170,7 @@ def _count(tok: bytepair.Tokenizer, source: str, template: Any, how: ChatOptions
         return tok.render_for_completion(row, template=template, options=how)
 
     out = Gathered()
-    lengths = [len(ids) for _, _, ids in gathered(read(source, how), out, how, prompt)]
+    lengths = [len(ids) for _, ids in gathered(read(source, how), out, how, prompt)]
     out.skipped.warn(f"{len(lengths) + out.skipped.count:,} conversations")
     sys.stdout.writelines(f"{length}\n" for length in lengths)
 
@@ -187,14 +187,12 @@ def _template(tok: bytepair.Tokenizer, name: str | None) -> Any:
 def _rows(batch: Any) -> Iterator[dict[str, Any]]:
     from bytepair.chat.preferences import COLUMNS
 
-    good = getattr(batch, "good", None)
-    for number, one in enumerate(batch):
+    for one in batch:
         if isinstance(one, chat.Preference):
             yield {name: getattr(one, name).tolist() for name in COLUMNS}
         else:
             ids, mask = one
-            label = {} if good is None else {"label": bool(good[number])}
-            yield {"input_ids": ids.tolist(), "loss_mask": mask.tolist(), **label}
+            yield {"input_ids": ids.tolist(), "loss_mask": mask.tolist()}
 
 
 def _drawing(tok: bytepair.Tokenizer) -> Any:
