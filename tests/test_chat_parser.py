@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair import chat
 from bytepair.chat import ChatOptions
-from bytepair.chat.answer import Alphabet, AnswerParser
+from bytepair.chat.parser import Alphabet, AnswerParser
 from bytepair.errors import ConversationError
 from messages import told
 

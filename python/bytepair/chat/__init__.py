@@ -29,16 +29,16 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from bytepair._internal.extras import lazy as _lazy
 
 if _TYPE_CHECKING:
-    from bytepair.chat.answer import (
+    from bytepair.chat.jinja import JinjaTemplate
+    from bytepair.chat.parser import (
         MessageEnd,
         MessageStart,
+        Parser,
         PartEnd,
         PartStart,
         TextDelta,
         ToolCall,
     )
-    from bytepair.chat.jinja import JinjaTemplate
-    from bytepair.chat.parser import Parser
     from bytepair.chat.preferences import Preference, PreferenceBatch, render_preferences
     from bytepair.chat.prompt import FittedPrompt, render_prompt
     from bytepair.chat.rendered import RenderedBatch, RenderStatistics
@@ -65,12 +65,11 @@ if _TYPE_CHECKING:
 _lazy(
     __name__,
     {
-        "answer": (
-            "MessageEnd", "MessageStart", "PartEnd", "PartStart", "TextDelta", "ToolCall",
-        ),
         "rendered": ("RenderStatistics", "RenderedBatch"),
         "jinja": ("JinjaTemplate",),
-        "parser": ("Parser",),
+        "parser": (
+            "MessageEnd", "MessageStart", "Parser", "PartEnd", "PartStart", "TextDelta", "ToolCall",
+        ),
         "preferences": ("Preference", "PreferenceBatch", "render_preferences"),
         "prompt": ("FittedPrompt", "render_prompt"),
         "rows": ("ChatOptions",),
