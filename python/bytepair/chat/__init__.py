@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from bytepair._internal.extras import lazy as _lazy
 
 if _TYPE_CHECKING:
+    from bytepair.chat.batch import RenderedBatch, RenderStatistics
     from bytepair.chat.jinja import JinjaTemplate
     from bytepair.chat.parser import (
         MessageEnd,
@@ -41,7 +42,6 @@ if _TYPE_CHECKING:
     )
     from bytepair.chat.preferences import Preference, PreferenceBatch, render_preferences
     from bytepair.chat.prompt import FittedPrompt, render_prompt
-    from bytepair.chat.rendered import RenderedBatch, RenderStatistics
     from bytepair.chat.rows import ChatOptions
     from bytepair.chat.sandbox import RenderProcess
     from bytepair.chat.segments import RenderedIds, encode_segments
@@ -65,7 +65,7 @@ if _TYPE_CHECKING:
 _lazy(
     __name__,
     {
-        "rendered": ("RenderStatistics", "RenderedBatch"),
+        "batch": ("RenderStatistics", "RenderedBatch"),
         "jinja": ("JinjaTemplate",),
         "parser": (
             "MessageEnd", "MessageStart", "Parser", "PartEnd", "PartStart", "TextDelta", "ToolCall",

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.checks import place_of, refuse
-from bytepair.chat.batch import Gathered, gathered, pad_id, padding
+from bytepair.chat.batch import Gathered, gathered, pad_id, padding, saved
 from bytepair.chat.kinds import PAIRS
-from bytepair.chat.rendered import saved
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row
 from bytepair.chat.segments import Encoded, Segments, Writer
@@ -250,7 +249,7 @@ def _segments(
     )
     for place, _ in gathered(rows, out, options, write):
         out.places += [place] * 3  # one for each end
-    out.skipped.warn(f"{len(segments.ends) // 3 + out.skipped.count:,} pairs")
+    out.warn(f"{len(segments.ends) // 3 + out.skipped:,} pairs")
     return segments, out.places
 
 

@@ -143,7 +143,7 @@ def render(
         _count(tok, source, own_or_named, how)
         return
     if out is not None:
-        from bytepair.chat.rendered import check_can_save
+        from bytepair.chat.batch import check_can_save
 
         check_can_save()  # before the work
     render_all: Any = chat.render_preferences if are_pairs else bytepair.Tokenizer.render_batch
@@ -171,7 +171,7 @@ def _count(tok: bytepair.Tokenizer, source: str, template: Any, how: ChatOptions
 
     out = Gathered()
     lengths = [len(ids) for _, ids in gathered(read(source, how), out, how, prompt)]
-    out.skipped.warn(f"{len(lengths) + out.skipped.count:,} conversations")
+    out.warn(f"{len(lengths) + out.skipped:,} conversations")
     sys.stdout.writelines(f"{length}\n" for length in lengths)
 
 

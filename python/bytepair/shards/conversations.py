@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair._internal.checks import check_kind
-from bytepair.chat.batch import pad_id, padding
-from bytepair.chat.rendered import RenderedBatch
+from bytepair.chat.batch import RenderedBatch, pad_id, padding
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions
 from bytepair.chat.segments import Conversation

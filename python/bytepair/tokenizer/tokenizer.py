@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from bytepair.chat.rendered import RenderedBatch
+    from bytepair.chat.batch import RenderedBatch
     from bytepair.chat.renderer import TemplateOrName
     from bytepair.chat.rows import ChatOptions
     from bytepair.chat.segments import Conversation, OnUntrained, RenderedIds
@@ -589,13 +589,13 @@ class Tokenizer(_core.Tokenizer):
             >>> tok.render_batch([talk, talk, talk], pack_to=20, ignore_index=-1).labels.shape
             (2, 20)
         """
-        from bytepair.chat.batch import BatchLayout, render
+        from bytepair.chat.batch import render
         from bytepair.chat.rows import DEFAULT
 
-        layout = BatchLayout(pad_to, pack_to, pad, ignore_index)
         return render(
-            self, conversations, options or DEFAULT, layout,
-            template=template, max_tokens=max_tokens, on_untrained=on_untrained, threads=threads,
+            self, conversations, options or DEFAULT,
+            template=template, max_tokens=max_tokens, on_untrained=on_untrained, pad_to=pad_to,
+            pack_to=pack_to, pad=pad, ignore_index=ignore_index, threads=threads,
         )  # fmt: skip
 
     def parse_conversation(
