@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 import bytepair
 import bytepair.chat.jinja
 from bytepair import chat
-from bytepair.chat import masks
+from bytepair.chat.masks import Region, Rendering
 from bytepair.chat.sandbox import render
-from bytepair.chat.texts import Region, Rendering
 from bytepair.errors import ConversationError, SpecialTokenError
 from conftest import refused
 from messages import told
@@ -107,7 +106,7 @@ def test_the_messages_of_blocks_are_found_in_one_pass() -> None:
     starts = Mock(wraps={message: 2 * message for message in range(9)})
     regions = [Region(at, at + 1) for at in range(0, 18, 2)]
     rendering = Rendering("x" * 18, starts, regions, Mock(), [], Mock())
-    assert [region.owner for region in masks.blocks(rendering, (), range(9))] == [*range(9)]
+    assert [region.owner for region in rendering.blocks_of((), range(9))] == [*range(9)]
     assert len(starts.mock_calls) == 1
 
 

@@ -41,7 +41,7 @@ if _TYPE_CHECKING:
         ToolCall,
     )
     from bytepair.chat.preferences import Preference, PreferenceBatch, render_preferences
-    from bytepair.chat.prompt import FittedPrompt, render_prompt
+    from bytepair.chat.prompt import FittedPrompt, render_prompt, render_turn
     from bytepair.chat.rows import ChatOptions
     from bytepair.chat.sandbox import RenderProcess
     from bytepair.chat.segments import RenderedIds, encode_segments
@@ -60,7 +60,6 @@ if _TYPE_CHECKING:
         Template,
         Tools,
     )
-    from bytepair.chat.turn import render_turn
 
 _lazy(
     __name__,
@@ -71,7 +70,7 @@ _lazy(
             "MessageEnd", "MessageStart", "Parser", "PartEnd", "PartStart", "TextDelta", "ToolCall",
         ),
         "preferences": ("Preference", "PreferenceBatch", "render_preferences"),
-        "prompt": ("FittedPrompt", "render_prompt"),
+        "prompt": ("FittedPrompt", "render_prompt", "render_turn"),
         "rows": ("ChatOptions",),
         "sandbox": ("RenderProcess",),
         "segments": ("RenderedIds", "encode_segments"),
@@ -79,7 +78,6 @@ _lazy(
             "CHATML", "CodeTool", "LLAMA3", "LLAMA31", "NANOCHAT", "Part", "QWEN25",
             "QWEN3", "Reasoning", "Role", "Special", "Template", "Tools",
         ),
-        "turn": ("render_turn",),
     },
 )  # fmt: skip
 

@@ -16,8 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from bytepair.chat.kinds import is_list, parsed_json
-from bytepair.chat.rows import REASONING, Row, TrainOn, reasoning_of
+from bytepair.chat.rows import REASONING, Row, TrainOn, is_list, parsed_json, reasoning_of
 from bytepair.chat.template import CodeTool, MessageField, Piece, Template, Tools
 from bytepair.errors import ConversationError
 from bytepair.files.safe import read_json

@@ -29,6 +29,7 @@ from typing import Any, Final, Literal, TypeAlias
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_kind
 from bytepair.chat import masks
+from bytepair.chat.masks import Region, Rendering, unmarked, without_indices
 from bytepair.chat.rows import (
     CALL_FIELDS,
     DEFAULT,
@@ -41,7 +42,7 @@ from bytepair.chat.rows import (
 )
 from bytepair.chat.sandbox import RenderProcess, has_blocks, render, usage
 from bytepair.chat.segments import BREAK, Items, Segments, Writer, structural, without_space
-from bytepair.chat.texts import Disguise, MessageText, Region, Rendering, unmarked, without_indices
+from bytepair.chat.texts import Disguise, MessageText
 from bytepair.errors import BytepairWarning, ConversationError, SpecialTokenError, warn
 from bytepair.properties import roles
 from bytepair.properties.metadata import engine_tokens
@@ -180,7 +181,7 @@ class JinjaWriter(Writer):
         rendering = self.rendering(row.messages, row.fields, prompt=True)
         regions = rendering.blocks
         if self._mask == "prefixes":
-            regions = masks.turns(rendering, self.template.prompted, [False] * len(row.messages))
+            regions = rendering.turns(self.template.prompted, [False] * len(row.messages))
         self.append(rendering, _apart(regions, ()), out)  # turns begin apart, as in training
         out.ends.append(len(out.items))
 
@@ -189,7 +190,7 @@ class JinjaWriter(Writer):
         rendering, regions = self._learned(row, options)
         prompt = rendering.run(rendering.messages[:count], prompt=True).string
         what, hint = "the answer does not continue the prompt", "use a template where it does"
-        masks.check_prefix(prompt, rendering.string, what, rendering, hint)
+        rendering.check_prefix(prompt, rendering.string, what, hint)
         end, before, after = len(prompt), Segments(), Segments()
         own = [Region(start, min(stop, end)) for start, stop, _ in regions if start < end]
         others = [Region(max(start, end), stop) for start, stop, _ in regions if stop > end]
@@ -272,18 +273,18 @@ class JinjaWriter(Writer):
         trained = row.trained(options.train_on, role)
         off = {index for index, on in enumerate(trained or ()) if not on}
         if self._mask == "prefixes":
-            regions = masks.turns(rendering, role, trained)
+            regions = rendering.turns(role, trained)
         elif trained is None and options.train_fields is None:
             regions = rendering.blocks
         else:
-            regions = masks.blocks(rendering, off, [i for i, flag in row.flags.items() if flag])
+            regions = rendering.blocks_of(off, [i for i, flag in row.flags.items() if flag])
         if checks:
             lossy = {index for index in off if row.messages[index]["role"] == role}
             for problem in self._problems(rendering, regions, lossy):
                 self._report(*problem)
         if options.train_fields is None:
             return rendering, _apart(regions)
-        parts = masks.limited(rendering, regions, options.train_fields, self._find)
+        parts = rendering.limited(regions, options.train_fields, self._find)
         return rendering, _apart(regions, parts)
 
     def _problems(

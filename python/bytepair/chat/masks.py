@@ -17,17 +17,23 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from bytepair.chat.rows import REASONING, reasoning_of, text_of
+from bytepair.chat.sandbox import END_INDEX, INDEX, START, STOP
 from bytepair.chat.segments import BREAK
 from bytepair.chat.template import MessageField
-from bytepair.chat.texts import Region, Rendering
+from bytepair.chat.texts import Disguise, MessageText
 from bytepair.errors import ConversationError
+
+#: The index of a message, and a mark of a block, in what a template writes.
+_INDEX: Final = re.compile(f"{INDEX}([0-9]+){END_INDEX}")
+_MARK: Final = re.compile(f"{_INDEX.pattern}|[{START}{STOP}]")
 
 #: The start and the end of a field.
 _Span: TypeAlias = "tuple[int, int, MessageField]"
@@ -38,119 +44,172 @@ _HINT: Final = (
 )
 
 
-# ---------------------------------------------------------------------------- turns by prefixes
+class Region(NamedTuple):
+    """A part of a string that is trained on.
 
-
-def turns(rendering: Rendering, role: str, trained: Sequence[bool] | None) -> list[Region]:
-    """The parts of the string that messages of a role added.
-
-    Those of messages that are not `trained` on are empty, and left out where it is unclear how
-    their turn is opened; None means that all are trained on.
+    Attributes:
+        start: its start.
+        end: its end.
+        owner: the index of the message that it belongs to.
     """
-    own = [i for i, message in enumerate(rendering.messages) if message["role"] == role]
-    on = [i for i in own if trained is None or trained[i]]
-    opening = _opening(rendering, on or own)
-    regions = []
-    for index in own:
-        region = _by_start(rendering, index, opening)
-        if trained is None or trained[index]:
-            regions.append(region or _by_prefixes(rendering, index))
-        elif region is not None:
-            regions.append(region._replace(end=region.start))
-    return regions
+
+    start: int
+    end: int
+    owner: int = -1
 
 
-def _opening(rendering: Rendering, indices: Sequence[int]) -> str:
-    """What the template writes to open a turn; empty if that is unclear.
+@dataclass(frozen=True)
+class Rendering:
+    """A conversation rendered to one string, in which only the template wrote special tokens.
 
-    It is the end of a prompt. The messages before the prompt end with the first of some messages if
-    others follow it, since this shows whether it is rendered differently then; else before it.
+    Attributes:
+        string: the rendered string.
+        starts: by the index of a message, where in the string the template comes to it; messages
+            that no loop comes to have none.
+        blocks: the blocks of the template that are trained on.
+        disguise: the disguise of the texts in it.
+        messages: the disguised messages.
+        run: a function that renders other messages in the same disguise.
+        dropped: the places of texts that the template does not write.
     """
-    if not indices:
+
+    string: str
+    starts: Mapping[int, int]
+    blocks: list[Region]
+    disguise: Disguise
+    messages: list[Any]
+    run: Callable[..., Rendering]
+    dropped: Sequence[MessageText] = ()
+
+    def turns(self, role: str, trained: Sequence[bool] | None) -> list[Region]:
+        """The parts of the string that messages of a role added.
+
+        Those of messages that are not `trained` on are empty, and left out where it is unclear how
+        their turn is opened; None means that all are trained on.
+        """
+        own = [i for i, message in enumerate(self.messages) if message["role"] == role]
+        on = [i for i in own if trained is None or trained[i]]
+        opening = self._opening(on or own)
+        regions = []
+        for index in own:
+            region = self._by_start(index, opening)
+            if trained is None or trained[index]:
+                regions.append(region or self._by_prefixes(index))
+            elif region is not None:
+                regions.append(region._replace(end=region.start))
+        return regions
+
+    def _opening(self, indices: Sequence[int]) -> str:
+        """What the template writes to open a turn; empty if that is unclear.
+
+        It is the end of a prompt. The messages before the prompt end with the first of some
+        messages if others follow it, since this shows whether it is rendered differently then; else
+        before it.
+        """
+        if not indices:
+            return ""
+        last = len(self.messages) - 1
+        count = indices[0] + (indices[0] < last)
+        start = self.starts.get(count)
+        if start is None:
+            return ""
+        with suppress(ConversationError):
+            prompt = self.run(self.messages[:count], prompt=True).string
+            return prompt[start:] if prompt.startswith(self.string[:start]) else ""
         return ""
-    last = len(rendering.messages) - 1
-    count = indices[0] + (indices[0] < last)
-    start = rendering.starts.get(count)
-    if start is None:
-        return ""
-    with suppress(ConversationError):
-        prompt = rendering.run(rendering.messages[:count], prompt=True).string
-        return prompt[start:] if prompt.startswith(rendering.string[:start]) else ""
-    return ""
 
+    def _by_start(self, index: int, opening: str) -> Region | None:
+        """What a message adds after the opening of its turn; None if that is unclear."""
+        starts, string = self.starts, self.string
+        is_last = index == len(self.messages) - 1
+        start, end = starts.get(index), len(string) if is_last else starts.get(index + 1)
+        if not opening or start is None or end is None:
+            return None
+        begin = start + len(opening)
+        is_clear = begin <= end and string.startswith(opening, start)
+        return Region(begin, end, index) if is_clear else None
 
-def _by_start(rendering: Rendering, index: int, opening: str) -> Region | None:
-    """What a message adds after the opening of its turn; None if that is unclear."""
-    starts, string = rendering.starts, rendering.string
-    is_last = index == len(rendering.messages) - 1
-    start, end = starts.get(index), len(string) if is_last else starts.get(index + 1)
-    if not opening or start is None or end is None:
-        return None
-    begin = start + len(opening)
-    is_clear = begin <= end and string.startswith(opening, start)
-    return Region(begin, end, index) if is_clear else None
+    def _by_prefixes(self, index: int) -> Region:
+        """What a message of the assistant adds to the rendering of those before it."""
+        messages, whole = self.messages, self.string
+        try:
+            prompt = self.run(messages[:index], prompt=True).string
+        except ConversationError as error:
+            raise ConversationError(
+                f"no mask can be derived for message {index}, because the template cannot render "
+                f"the messages before it alone ({error})",
+                option="mask",
+                hint=_HINT,
+            ) from error
+        is_last = index + 1 == len(messages)
+        through = whole if is_last else self.run(messages[: index + 1]).string
+        what = f"message {index} does not continue the prompt of the messages before it"
+        self.check_prefix(prompt, through, what)
+        what = f"the template renders the first {index + 1} messages differently when others follow"
+        self.check_prefix(through, whole, what)
+        return Region(len(prompt), len(through), index)
 
-
-def _by_prefixes(rendering: Rendering, index: int) -> Region:
-    """What a message of the assistant adds to the rendering of those before it."""
-    messages, whole = rendering.messages, rendering.string
-    try:
-        prompt = rendering.run(messages[:index], prompt=True).string
-    except ConversationError as error:
+    def check_prefix(self, prefix: str, whole: str, what: str, hint: str = _HINT) -> None:
+        """Reject a rendering that does not begin with that of fewer messages."""
+        if whole.startswith(prefix):
+            return
+        prefix, whole = map(self.disguise.take_off, (prefix, whole))
+        at = _first_difference(prefix, whole)
+        was, now = (string[max(0, at - 20) : at + 20] for string in (prefix, whole))
         raise ConversationError(
-            f"no mask can be derived for message {index}, because the template cannot render the "
-            f"messages before it alone ({error})",
-            option="mask",
-            hint=_HINT,
-        ) from error
-    is_last = index + 1 == len(messages)
-    through = whole if is_last else rendering.run(messages[: index + 1]).string
-    what = f"message {index} does not continue the prompt of the messages before it"
-    check_prefix(prompt, through, what, rendering)
-    what = f"the template renders the first {index + 1} messages differently when others follow"
-    check_prefix(through, whole, what, rendering)
-    return Region(len(prompt), len(through), index)
+            f"{what}, so the training text would differ from the text in use: at character {at}, "
+            f"{was!r} becomes {now!r}",
+            option="mask" if hint is _HINT else None,
+            hint=hint,
+        )
 
+    def blocks_of(self, off: Collection[int], on: Collection[int]) -> list[Region]:
+        """The blocks with the messages that wrote them; those of the messages `off` are empty."""
+        places = sorted((place, index) for index, place in self.starts.items())
+        regions = [
+            block._replace(owner=_owner(places, number, block.start, block.end))
+            for number, block in enumerate(self.blocks)
+        ]
+        missing = set(on).difference(region.owner for region in regions)
+        if missing:
+            raise ConversationError(
+                f"message {min(missing)} is to be trained on, but the template has no "
+                "{% generation %} block for it"
+            )
+        return [one._replace(end=one.start) if one.owner in off else one for one in regions]
 
-def check_prefix(
-    prefix: str, whole: str, what: str, rendering: Rendering, hint: str = _HINT
-) -> None:
-    """Reject a rendering that does not begin with that of fewer messages; show the difference."""
-    if whole.startswith(prefix):
-        return
-    prefix, whole = map(rendering.disguise.take_off, (prefix, whole))
-    at = _first_difference(prefix, whole)
-    was, now = (string[max(0, at - 20) : at + 20] for string in (prefix, whole))
-    raise ConversationError(
-        f"{what}, so the training text would differ from the text in use: at character {at}, "
-        f"{was!r} becomes {now!r}",
-        option="mask" if hint is _HINT else None,
-        hint=hint,
-    )
+    def limited(
+        self,
+        regions: Sequence[Region],
+        names: Collection[MessageField],
+        special: re.Pattern[str],
+    ) -> list[Region]:
+        """The parts of regions that belong to the fields that are trained on.
+
+        Args:
+            regions: what is trained on of its messages.
+            names: the names of the fields.
+            special: finds special tokens in a rendered string.
+
+        Raises:
+            ConversationError: if the template does not write the fields apart and in order.
+        """
+        parts = []
+        filled = [region for region in regions if region.start < region.end]
+        for index in dict.fromkeys(region.owner for region in filled):
+            own = [region for region in filled if region.owner == index]
+            spans = _Fields(self, index, special).spans(own[0].start, own[-1].end)
+            for region in own:
+                for start, end, field in spans:
+                    start, end = max(start, region.start), min(end, region.end)
+                    if field in names and start < end:
+                        parts.append(Region(start, end, index))
+        return parts
 
 
 def _first_difference(one: str, other: str) -> int:
     both = enumerate(zip(one, other, strict=False))
     return next((i for i, (a, b) in both if a != b), min(len(one), len(other)))
-
-
-# ---------------------------------------------------------------------------- blocks
-
-
-def blocks(rendering: Rendering, off: Collection[int], on: Collection[int]) -> list[Region]:
-    """The blocks with the messages that wrote them; those of the messages `off` are empty."""
-    places = sorted((place, index) for index, place in rendering.starts.items())
-    regions = [
-        block._replace(owner=_owner(places, number, block.start, block.end))
-        for number, block in enumerate(rendering.blocks)
-    ]
-    missing = set(on).difference(region.owner for region in regions)
-    if missing:
-        raise ConversationError(
-            f"message {min(missing)} is to be trained on, but the template has no "
-            "{% generation %} block for it"
-        )
-    return [one._replace(end=one.start) if one.owner in off else one for one in regions]
 
 
 def _owner(places: Sequence[tuple[int, int]], number: int, start: int, end: int) -> int:
@@ -171,37 +230,27 @@ def _owner(places: Sequence[tuple[int, int]], number: int, start: int, end: int)
     return places[before - 1][1]
 
 
-# ---------------------------------------------------------------------------- fields of a message
+def unmarked(marked: str, has_blocks: bool) -> tuple[str, dict[int, int], list[Region]]:
+    """A string without marks, where each message begins, and the blocks that are trained on."""
+    starts: dict[int, int] = {}
+    blocks: list[Region] = []
+    pieces, length, end, start = [], 0, 0, -1
+    for mark in _MARK.finditer(marked):
+        pieces.append(marked[end : mark.start()])
+        length, end = length + len(pieces[-1]), mark.end()
+        if mark[1]:
+            starts[int(mark[1])] = length
+        elif has_blocks and mark[0] == START:
+            start = length
+        elif has_blocks and start >= 0:
+            blocks.append(Region(start, length))
+            start = -1
+    return "".join([*pieces, marked[end:]]), starts, blocks
 
 
-def limited(
-    rendering: Rendering,
-    regions: Sequence[Region],
-    names: Collection[MessageField],
-    special: re.Pattern[str],
-) -> list[Region]:
-    """The parts of regions that belong to the fields that are trained on.
-
-    Args:
-        rendering: the rendered conversation.
-        regions: what is trained on of its messages.
-        names: the names of the fields.
-        special: finds special tokens in a rendered string.
-
-    Raises:
-        ConversationError: if the template does not write the fields apart and in order.
-    """
-    parts = []
-    filled = [region for region in regions if region.start < region.end]
-    for index in dict.fromkeys(region.owner for region in filled):
-        own = [region for region in filled if region.owner == index]
-        spans = _Fields(rendering, index, special).spans(own[0].start, own[-1].end)
-        for region in own:
-            for start, end, field in spans:
-                start, end = max(start, region.start), min(end, region.end)
-                if field in names and start < end:
-                    parts.append(Region(start, end, index))
-    return parts
+def without_indices(marked: str) -> str:
+    """A string without the indices of messages."""
+    return _INDEX.sub("", marked)
 
 
 class _Fields:

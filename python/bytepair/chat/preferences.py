@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from bytepair import _core
 from bytepair._internal.checks import place_of, refuse
 from bytepair.chat.batch import Gathered, gathered, pad_id, padding, saved
-from bytepair.chat.kinds import PAIRS
 from bytepair.chat.renderer import TemplateOrName, writer
-from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row
+from bytepair.chat.rows import DEFAULT, PAIRS, ChatOptions, Row, read_row
 from bytepair.chat.segments import Encoded, Segments, Writer
 from bytepair.chat.sources import ConversationSource, read
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError

@@ -1,23 +1,42 @@
-"""Render prompts, also those that have to fit the context of a model.
+"""Renders prompts: within the context of a model, and after ids that it has sampled.
 
 A conversation that is too long loses its oldest turns. A turn is a message of the user with all
 that follows it, so no answer, call or result is left without its question. What comes before the
 first turn, such as the system message, is kept, and so is the last turn.
+
+Sampled ids are never decoded and encoded again: a model may sample other ids for a text than
+`encode` returns, and training on ids that it did not sample would be off-policy. Only the
+continuation is rendered; it starts with the missing end of the sampled turn:
+
+- If the ids end with a stop token, the model closed its turn; the text that the template writes
+  after this token follows, such as the line break of ChatML.
+- If they end within the turn, the template's stop token comes first.
+
+A `Template` defines this directly. For a Jinja template, it is derived by rendering the history
+with and without the messages: if the shorter rendering is not a prefix of the longer one, the
+template is rejected.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from bytepair import _core
-from bytepair._internal.checks import check_choice, check_whole, refuse
-from bytepair.chat.renderer import TemplateOrName, writer
+from bytepair._internal.checks import check_choice, check_whole, integers, refuse
+from bytepair.chat import calls
+from bytepair.chat.renderer import TemplateOrName, TemplateWriter, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row, to_be_completed
-from bytepair.chat.segments import Conversation, Encoded, Segments
-from bytepair.errors import ConversationError
+from bytepair.chat.segments import BREAK, Conversation, Encoded, RenderedIds, Segments
+from bytepair.errors import ArgumentError, ConversationError
+
+if TYPE_CHECKING:
+    from bytepair.chat.jinja import JinjaWriter
+
+#: The segments of a text: texts, ids, and None at the end of a message.
+_Items: TypeAlias = "list[str | int | None]"
 
 
 class FittedPrompt(NamedTuple):
@@ -169,3 +188,233 @@ def _without(row: Row, start: int, end: int) -> Row:
         if not start <= index < end
     }
     return Row(row.messages[:start] + row.messages[end:], row.fields, flags, row.is_plain)
+
+
+# ---------------------------------------------------------------------------- sampled ids
+
+
+def render_turn(
+    tokenizer: _core.Tokenizer,
+    ids: Sequence[int],
+    messages: Conversation,
+    *,
+    mask: Sequence[int] | None = None,
+    template: TemplateOrName = None,
+    prompt: bool = True,
+    history: Conversation | None = None,
+    options: ChatOptions = DEFAULT,
+) -> RenderedIds:
+    """Continue from sampled ids: append messages, and the start of the assistant's next turn.
+
+    The given ids are returned unchanged, even if `encode` would produce other ids for the same
+    text. If they end with a stop token, the model closed its turn; if they end within the turn,
+    it is closed here. Without ids, a new conversation begins.
+
+    Args:
+        tokenizer: the tokenizer.
+        ids: a prompt and the ids sampled after it, up to the stop token.
+        messages: the messages to append, such as tool results: a list of messages, or a
+            conversation. If the first one is from the assistant, it continues the open turn,
+            as tool output does in nanochat's template; the turn stays open if no other message
+            follows. With an empty list the turn is closed, and no turn is opened.
+        mask: the mask of the ids before the last sampled ones, which get 1. None means 0 for
+            all ids.
+        template: as in `Tokenizer.render_conversation`. A `JinjaTemplate` must render a
+            conversation as a prefix of any longer one, which is checked; its mask does not matter.
+        prompt: whether to open the next turn of the assistant.
+        history: the conversation so far, whose last message is the sampled one; a `JinjaTemplate`
+            needs it to continue ids.
+        options: how the messages are read.
+
+    Returns:
+        The extended ids, and a mask that is 1 only for sampled ids.
+
+    Raises:
+        ConversationError: if the ids do not end with a turn, the messages are invalid for the
+            template, or the template is not prefix-stable.
+        SpecialTokenError: if the tokenizer lacks a special token of the template.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hi"], vocab_size=266)
+        >>> ids, mask = bytepair.chat.render_turn(tok, [], [{"role": "user", "content": "hi"}])
+        >>> ids += [104, 105, tok.special_tokens["<|assistant_end|>"]]  # not the token "hi"
+        >>> more = [{"role": "user", "content": "yo"}]
+        >>> ids, mask = bytepair.chat.render_turn(tok, ids, more, mask=mask)
+        >>> print(tok.decode(ids))
+        <|bos|><|user_start|>hi<|user_end|><|assistant_start|>hi<|assistant_end|>...
+        >>> mask
+        [0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0]
+    """
+    ids, write = integers("ids", ids), writer(tokenizer, template)
+    before = [0] * len(ids) if mask is None else integers("mask", mask)
+    if len(before) > len(ids):
+        raise ArgumentError(
+            f"the mask has {len(before)} entries, but there are only {len(ids)} ids"
+        )
+    row = read_row(messages, write, options, empty=bool(ids))
+    flagged = [index for index, flag in row.flags.items() if flag]
+    if flagged:
+        raise ConversationError(
+            f"message {flagged[0]} is to be trained on, but only sampled ids are",
+            hint="remove the flag",
+        )
+    out = Segments()
+    if not ids:
+        (write.prompt if prompt else write.write)(row, out)
+    elif isinstance(write, TemplateWriter):
+        _after_value(write, ids, row, out, prompt=prompt)
+    else:
+        if history is None:
+            raise ConversationError(
+                "a template in Jinja continues messages, not ids alone",
+                option="history",
+                hint="pass the messages so far, with the sampled one, as history=",
+            )
+        past = read_row(history, write, options).messages
+        out.items = _after_jinja(write, ids, row, past, prompt and bool(row.messages))
+    out.trained, out.ends = bytearray(len(out.items)), [len(out.items)]
+    more = out.encode(tokenizer, join=write.join, errors=options.errors).ids
+    sampled = [1] * (len(ids) - len(before))
+    return RenderedIds([*ids, *more.tolist()], [*before, *sampled, *[0] * len(more)])
+
+
+# ---------------------------------------------------------------------------- templates as values
+
+
+def _after_value(
+    writer: TemplateWriter, ids: list[int], row: Row, out: Segments, *, prompt: bool
+) -> None:
+    """The end of the turn of the ids, the messages, and the next turn's start."""
+    if row.fields.get("tools"):
+        raise ConversationError(
+            "tools are defined at the start of a conversation",
+            hint="pass them with the first messages",
+        )
+    template, prompted = writer.template, writer.prompted
+    closed_role, rest = _end_of(writer, ids)
+    numbered = list(enumerate(row.messages))
+    numbered = calls.to_parts(template, numbered, goes_on=closed_role is None)
+    goes_on = closed_role is None and numbered and numbered[0][1]["role"] == template.prompted
+    if goes_on:
+        index, message = numbered.pop(0)
+        for _, more in prompted.content(index, calls.body(template, index, message)):
+            out.items += more[0]
+    if goes_on and not numbered and prompt:
+        return  # the turn stays open
+    out.items += [*rest, None]
+    turns = template.alternate
+    place = turns.index(closed_role or template.prompted) + 1 if turns else 1
+    writer.append(numbered, out, place)
+    if prompt and row.messages:
+        out.items += prompted.open[0]
+
+
+def _end_of(writer: TemplateWriter, ids: list[int]) -> tuple[str | None, _Items]:
+    """The role of the closed turn, or None if it is open; and the missing end of the turn."""
+    name = writer.template.prompted
+    opening, close = writer.prompted.open[0], writer.prompted.close[0]
+    if not (opening and close and isinstance(opening[0], int) and isinstance(close[0], int)):
+        raise ConversationError(
+            f"the template {writer.name!r} does not open and close the turn of {name!r} with "
+            "special tokens, so its end cannot be found in ids"
+        )
+    ends: dict[Any, tuple[str, _Items]] = {
+        role.close[0][0]: (other, role.close[0])
+        for other, role in writer.roles.items()
+        if role.close[0]
+    }
+    ends |= dict.fromkeys([*writer.stops, close[0]], (name, close))
+    end, start = _last(ids, ends), _last(ids, opening[:1])
+    if start > end:
+        begun = writer.tokenizer.decode_bytes(_encoded(writer, opening))
+        if not writer.tokenizer.decode_bytes(ids[start : start + len(begun)]).startswith(begun):
+            raise ConversationError(f"the ids end within a turn that is not one of {name!r}")
+        return None, close
+    if end >= 0:
+        role, frame = ends[ids[end]]
+        if len(ids) == end + 1:
+            return role, frame[1:]
+        if ids[end + 1 :] == _encoded(writer, frame[1:]):
+            return role, []
+    raise ConversationError(
+        f"the ids end neither with a closed turn nor within one of {name!r}",
+        hint="pass the prompt that was rendered and all that was sampled after it, up to the stop "
+        "token",
+    )
+
+
+def _last(items: Sequence[Any], wanted: Any) -> int:
+    """The position of the last item that is one of those wanted; -1 if there is none."""
+    return next((at for at in range(len(items) - 1, -1, -1) if items[at] in wanted), -1)
+
+
+def _encoded(writer: TemplateWriter, items: _Items) -> list[int]:
+    ids: list[int] = []
+    for item in items:
+        if isinstance(item, str):
+            ids += writer.tokenizer.encode(item)
+        elif item is not None and item != BREAK:
+            ids.append(item)
+    return ids
+
+
+# ---------------------------------------------------------------------------- Jinja
+
+
+def _after_jinja(
+    writer: JinjaWriter, ids: list[int], row: Row, history: Sequence[Any], prompt: bool
+) -> _Items:
+    """The end of the turn of the ids, the messages, and the next turn's start."""
+    encode, special = writer.tokenizer.encode, writer.special
+    opening, end, following = _suffix(writer, row, history, prompt)
+    closing = [item for item in end if isinstance(item, int)]
+    stop, behind = closing[-1], end[len(closing) :]
+    stops = {stop, *(special[name] for name in writer.template.stop or ())}
+    if ids[-1] in stops:
+        return [*behind, *following]
+    rest = [id for text in behind for id in encode(str(text))]
+    if rest and ids[-len(rest) - 1 :] == [stop, *rest]:
+        return following
+    start = _last(ids, [opening])
+    if start >= 0 and stops & set(ids[start + 1 :]):
+        raise ConversationError(
+            "the ids continue after the stop token", hint="pass only the ids up to that token"
+        )
+    done = next(n for n in range(len(closing), -1, -1) if ids[len(ids) - n :] == closing[:n])
+    return [*end[done:], *following]
+
+
+def _suffix(
+    writer: JinjaWriter, row: Row, history: Sequence[Any], prompt: bool
+) -> tuple[Any, _Items, _Items]:
+    """The last special token of the prompt, the end of the history, and the continuation.
+
+    The end is the special tokens that close the turn, and the text that the template writes after
+    them.
+    """
+    role = writer.template.prompted
+    if not history or history[-1]["role"] != role:
+        raise ConversationError(f"a history must end with a message of {role!r}", option="history")
+    whole = writer.rendering([*history, *row.messages], row.fields, prompt=prompt)
+    *earlier, _ = past_messages = whole.messages[: len(history)]
+    prefix, past = whole.run(earlier), whole.run(past_messages)
+    before = whole.run(earlier, prompt=True)
+    what = "the turn does not continue its prompt"
+    whole.check_prefix(before.string, past.string, what, "use a template where it does")
+    what = "the template renders the turn differently when messages follow"
+    hint = "use a template that renders it equally, or render the whole conversation again"
+    whole.check_prefix(past.string, whole.string, what, hint)
+    is_prefix = before.string.startswith(prefix.string)
+    opening = writer.items(before, len(prefix.string) if is_prefix else 0)
+    end = writer.items(past, len(before.string))
+    last = next((at for at in range(len(end) - 1, -1, -1) if isinstance(end[at], int)), None)
+    if last is None or any(str(text).strip() for text in end[last + 1 :]):
+        raise ConversationError(
+            f"the template {writer.name!r} does not end the turn of {role!r} with a special token"
+        )
+    if not history[-1].get("tool_calls"):  # with calls, the text before it may end a call
+        while last and isinstance(end[last - 1], int):
+            last -= 1
+    tokens = [item for item in opening if isinstance(item, int)]
+    return tokens[-1] if tokens else None, end[last:], writer.items(whole, len(past.string))

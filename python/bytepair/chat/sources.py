@@ -13,8 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from bytepair.chat.kinds import COLUMNS, PAIRS
-from bytepair.chat.rows import DEFAULT, ChatOptions
+from bytepair.chat.rows import COLUMNS, DEFAULT, PAIRS, ChatOptions
 from bytepair.chat.segments import Conversation
 from bytepair.corpus import documents
 from bytepair.corpus.arrow import is_arrow, open_ipc

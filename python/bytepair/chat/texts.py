@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, time
 from typing import Any, Final, NamedTuple
 
@@ -30,10 +29,6 @@ _TYPES: Final = frozenset(
      "object", "string", "text", "video")
 )  # fmt: skip
 _WORD: Final = re.compile(r"[\w$][\w .$-]*")
-
-#: The index of a message, and a mark of a block, in what a template writes.
-_INDEX: Final = re.compile(f"{INDEX}([0-9]+){END_INDEX}")
-_MARK: Final = re.compile(f"{_INDEX.pattern}|[{START}{STOP}]")
 
 #: The fields of a part or a call that are texts of the message.
 _TEXTS: Final = ("text", "name", "arguments")
@@ -218,64 +213,3 @@ def _middles(text: str) -> list[int]:
         return [(start + end + 1) // 2]
     after = thought + len("</think>")
     return [thought] if not text[after:].strip() else [thought, (after + end + 1) // 2]
-
-
-class Region(NamedTuple):
-    """A part of a string that is trained on.
-
-    Attributes:
-        start: its start.
-        end: its end.
-        owner: the index of the message that it belongs to.
-    """
-
-    start: int
-    end: int
-    owner: int = -1
-
-
-@dataclass(frozen=True)
-class Rendering:
-    """A conversation rendered to one string, in which only the template wrote special tokens.
-
-    Attributes:
-        string: the rendered string.
-        starts: by the index of a message, where in the string the template comes to it; messages
-            that no loop comes to have none.
-        blocks: the blocks of the template that are trained on.
-        disguise: the disguise of the texts in it.
-        messages: the disguised messages.
-        run: a function that renders other messages in the same disguise.
-        dropped: the places of texts that the template does not write.
-    """
-
-    string: str
-    starts: Mapping[int, int]
-    blocks: list[Region]
-    disguise: Disguise
-    messages: list[Any]
-    run: Callable[..., Rendering]
-    dropped: Sequence[MessageText] = field(default=())
-
-
-def unmarked(marked: str, has_blocks: bool) -> tuple[str, dict[int, int], list[Region]]:
-    """A string without marks, where each message begins, and the blocks that are trained on."""
-    starts: dict[int, int] = {}
-    blocks: list[Region] = []
-    pieces, length, end, start = [], 0, 0, -1
-    for mark in _MARK.finditer(marked):
-        pieces.append(marked[end : mark.start()])
-        length, end = length + len(pieces[-1]), mark.end()
-        if mark[1]:
-            starts[int(mark[1])] = length
-        elif has_blocks and mark[0] == START:
-            start = length
-        elif has_blocks and start >= 0:
-            blocks.append(Region(start, length))
-            start = -1
-    return "".join([*pieces, marked[end:]]), starts, blocks
-
-
-def without_indices(marked: str) -> str:
-    """A string without the indices of messages."""
-    return _INDEX.sub("", marked)

@@ -12,8 +12,7 @@ import click
 
 import bytepair
 from bytepair import chat
-from bytepair.chat.kinds import PAIRS, RowKind
-from bytepair.chat.rows import ChatOptions, TrainOn
+from bytepair.chat.rows import PAIRS, ChatOptions, RowKind, TrainOn
 from bytepair.chat.segments import Truncate
 from bytepair.chat.template import FIELDS
 from bytepair.cli import option

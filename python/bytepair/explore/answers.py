@@ -18,7 +18,7 @@ from typing import Any, Final
 from bytepair import _core, chat
 from bytepair._internal.drawing import MARKED
 from bytepair.chat import renderer
-from bytepair.chat.kinds import parsed_json
+from bytepair.chat.rows import parsed_json
 from bytepair.errors import ArgumentError, ConversationError
 from bytepair.evaluate import samples
 from bytepair.evaluate.evaluation import LANGUAGES, declarations
