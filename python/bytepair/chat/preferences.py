@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -21,7 +21,7 @@ from bytepair import _core
 from bytepair._internal.checks import place_of, refuse
 from bytepair.chat.batch import Gathered, gathered, pad_id, padding, saved
 from bytepair.chat.renderer import TemplateOrName, writer
-from bytepair.chat.rows import DEFAULT, PAIRS, ChatOptions, Row, read_row
+from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row
 from bytepair.chat.segments import Encoded, Segments, Writer
 from bytepair.chat.sources import ConversationSource, read
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
@@ -242,10 +242,7 @@ def _segments(
             segments.trained += mask + b"\0" + answer_mask
             segments.ends.append(len(segments.items))
 
-    rows = (
-        (place.replace("conversation", "pair"), row)
-        for place, row in read(pairs, replace(options, rows=PAIRS))
-    )
+    rows = ((place.replace("conversation", "pair"), row) for place, row in read(pairs, options))
     for place, _ in gathered(rows, out, options, write):
         out.places += [place] * 3  # one for each end
     out.warn(f"{len(segments.ends) // 3 + out.skipped:,} pairs")

@@ -22,9 +22,6 @@ from bytepair.files.safe import no_json, read_json
 #: What the fields of a row are: a conversation of messages, or one of three formats of data sets.
 RowKind: TypeAlias = Literal["messages", "sharegpt", "alpaca", "completion"]
 
-#: The kind of rows that are preference pairs, which `preferences` reads.
-PAIRS: Final = "preference"
-
 #: The fields of a row that may contain the messages.
 COLUMNS: Final = ("messages", "conversations", "conversation")
 
@@ -97,7 +94,7 @@ class ChatOptions:
         frozenset({'id'})
     """
 
-    rows: RowKind | Literal["preference"] = "messages"
+    rows: RowKind = "messages"
     ignore_fields: Collection[str] = frozenset()
     train_on: TrainOn = "all"
     train_fields: Collection[MessageField] | None = None
@@ -107,8 +104,7 @@ class ChatOptions:
     require: Collection[Literal["question", "answer"]] = frozenset()
 
     def __post_init__(self) -> None:
-        if self.rows not in _READERS:
-            raise refuse("rows", self.rows, f"one of {', '.join(_READERS)}")
+        check_choice("rows", self.rows, get_args(RowKind))
         check_choice("train_on", self.train_on, get_args(TrainOn))
         check_choice("reasoning", self.reasoning, ("fields", "tags"))
         check_choice("truncate", self.truncate, get_args(Truncate))
@@ -475,10 +471,10 @@ def _of_messages(fields: dict[str, Any]) -> list[Any]:
     """Take the messages out of the fields of a row."""
     name = "messages" if "messages" in fields else next(filter(fields.get, COLUMNS), None)
     if name is None:
-        if {"chosen", "rejected"} <= fields.keys():
-            return _of_pairs(fields)
         kinds = [kind for kind, names in _SIGNS.items() if names <= fields.keys()]
         hint = f'if it is a row of {kinds[0]}, pass rows="{kinds[0]}"' if kinds else ""
+        if {"chosen", "rejected"} <= fields.keys():
+            hint = "preference pairs are rendered by render_preferences"
         raise no_conversation("a mapping without it", hint)
     messages = fields.pop(name)
     if type(messages) is not list and not is_list(messages):
@@ -554,12 +550,6 @@ def _of_completion(fields: dict[str, Any]) -> list[Any]:
     ]
 
 
-def _of_pairs(_fields: dict[str, Any]) -> list[Any]:
-    raise no_conversation(
-        "a mapping without it", "preference pairs are rendered by render_preferences"
-    )
-
-
 def _side(fields: dict[str, Any], name: str, role: str) -> list[Any]:
     """A prompt or a completion: a text, or a list of messages."""
     value = fields.pop(name, None)
@@ -585,7 +575,6 @@ _READERS: Final = {
     "sharegpt": _of_sharegpt,
     "alpaca": _of_alpaca,
     "completion": _of_completion,
-    PAIRS: _of_pairs,
 }
 
 

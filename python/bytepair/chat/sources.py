@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from bytepair.chat.rows import COLUMNS, DEFAULT, PAIRS, ChatOptions
+from bytepair.chat.rows import COLUMNS, DEFAULT, ChatOptions
 from bytepair.chat.segments import Conversation
 from bytepair.corpus import documents
 from bytepair.corpus.arrow import is_arrow, open_ipc
@@ -219,14 +219,11 @@ def _check_once(names: Sequence[str], place: str) -> None:
 
 
 def _check_columns(names: Collection[str], place: str, options: ChatOptions) -> None:
-    """Check that a table has a column of conversations, before a row is read."""
-    wanted = ""
-    if options.rows == PAIRS and not {"chosen", "rejected"} <= set(names):
-        wanted = "columns chosen and rejected"
-    if options.rows == "messages" and not set(COLUMNS) & set(names):
-        wanted = f"column {' or '.join(COLUMNS)}"
-    if wanted:
-        raise ConversationError(f"{place} has no {wanted}; it has {', '.join(names) or 'none'}")
+    """Check that a table has a column of conversations or of pairs, before a row is read."""
+    if options.rows == "messages" and {*COLUMNS, "chosen"}.isdisjoint(names):
+        raise ConversationError(
+            f"{place} has no column {' or '.join(COLUMNS)}; it has {', '.join(names) or 'none'}"
+        )
 
 
 def _same(value: Any) -> Any:

@@ -12,13 +12,15 @@ import click
 
 import bytepair
 from bytepair import chat
-from bytepair.chat.rows import PAIRS, ChatOptions, RowKind, TrainOn
+from bytepair.chat.rows import ChatOptions, RowKind, TrainOn
 from bytepair.chat.segments import Truncate
 from bytepair.chat.template import FIELDS
 from bytepair.cli import option
 from bytepair.cli.paths import OUTPUT_FILE
 from bytepair.files.outputs import write_whole
 
+#: The layout of rows that are preference pairs.
+_PAIRS: Final = "preference"
 _ANSWERS: Final = ("chosen", "rejected")
 
 #: The templates that every tokenizer can be used with if it has their special tokens.
@@ -43,7 +45,7 @@ TEMPLATES: Final = {
 )
 @click.option(
     "--rows",
-    type=click.Choice([*get_args(RowKind), PAIRS]),
+    type=click.Choice([*get_args(RowKind), _PAIRS]),
     default="messages",
     help="The layout of each row.",
 )
@@ -129,7 +131,7 @@ def render(
     tok = bytepair.load(tokenizer, pattern=pattern)
     own_or_named = _template(tok, template)
     options["train_fields"] = options["train_fields"] or None
-    are_pairs = options["rows"] == PAIRS
+    are_pairs = options["rows"] == _PAIRS
     if are_pairs:
         no_pairs = ("train_on", "truncate", "pad_to", "pack_to", "statistics")
         option.refuse("pairs have all turns of their answers, and no rows", *no_pairs)
