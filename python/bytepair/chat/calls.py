@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 from bytepair.chat.rows import REASONING, Row, TrainOn, is_list, parsed_json, reasoning_of
-from bytepair.chat.template import CodeTool, MessageField, Piece, Template, Tools
+from bytepair.chat.template import ASSISTANT, CodeTool, MessageField, Piece, Template, Tools
 from bytepair.errors import ConversationError
 from bytepair.files.safe import read_json
 
@@ -96,7 +96,7 @@ def body(template: Template, index: int, message: Any) -> Any:
     """Render a message with reasoning, tool calls or tool results; else, return its content."""
     content, role, thinks = message.get("content"), message["role"], template.reasoning
     thought, called = reasoning_of(message), message.get("tool_calls")
-    is_answer = role == template.prompted
+    is_answer = role == ASSISTANT
     if thought and not (is_answer and thinks):
         name = next(name for name in REASONING if message.get(name))
         raise ConversationError(
@@ -195,27 +195,29 @@ def to_parts(
 
     With `goes_on`, results at the start belong to a turn of the assistant that is open.
     """
-    tool, role = template.code, template.prompted
+    tool = template.code
     if tool is None or not any(_is_apart(message) for _, message in messages):
         return list(messages)
     turns: list[list[Numbered]] = []
     for index, message in messages:
         last = turns[-1][-1][1] if turns else None
-        if last and (message["role"] == "tool" or (message["role"] == role and _is_apart(last))):
+        if last and (
+            message["role"] == "tool" or (message["role"] == ASSISTANT and _is_apart(last))
+        ):
             turns[-1].append((index, message))
         else:
             turns.append([(index, message)])
-    return [_joined(role, tool, turn, goes_on and turn is turns[0]) for turn in turns]
+    return [_joined(tool, turn, goes_on and turn is turns[0]) for turn in turns]
 
 
 def of_turns(
-    role: str, row: Row, trained: Sequence[bool], turns: Sequence[Numbered], train_on: TrainOn
+    row: Row, trained: Sequence[bool], turns: Sequence[Numbered], train_on: TrainOn
 ) -> list[bool]:
     """For the first message of each turn, whether the turn is trained on."""
     flags = [*trained]
     starts = [index for index, _ in turns]
     for start, end in zip(starts, [*starts[1:], len(trained)], strict=True):
-        own = [trained[at] for at in range(start, end) if row.messages[at]["role"] == role]
+        own = [trained[at] for at in range(start, end) if row.messages[at]["role"] == ASSISTANT]
         flags[start] = any(own)
         if train_on != "last" and flags[start] and not all(own):
             raise ConversationError(
@@ -239,7 +241,7 @@ def to_calls(template: Template, message: dict[str, Any]) -> list[dict[str, Any]
             is_open = False
             continue
         if not is_open:
-            calls.append({"role": template.prompted, "content": ""})
+            calls.append({"role": ASSISTANT, "content": ""})
         is_open = part["type"] != tool.call
         if is_open:
             calls[-1]["content"] += part["text"]
@@ -257,17 +259,17 @@ def _is_apart(message: Any) -> bool:
     return message["role"] == "tool" or bool(message.get("tool_calls"))
 
 
-def _joined(role: str, tool: CodeTool, turn: list[Numbered], is_open: bool) -> Numbered:
+def _joined(tool: CodeTool, turn: list[Numbered], is_open: bool) -> Numbered:
     index, first = turn[0]
     if len(turn) == 1 and not _is_apart(first):
         return index, first
-    if first["role"] != role and not (is_open and first["role"] == "tool"):
+    if first["role"] != ASSISTANT and not (is_open and first["role"] == "tool"):
         at = next((number for number, one in turn if one["role"] == "tool"), index)
         raise ConversationError(
-            f"message {at} is a result or has a tool call, but is not in a turn of {role!r}"
+            f"message {at} is a result or has a tool call, but is not in a turn of {ASSISTANT!r}"
         )
     parts = [part for number, message in turn for part in _parts(tool, number, message)]
-    return index, {"role": role, "content": parts}
+    return index, {"role": ASSISTANT, "content": parts}
 
 
 def _parts(tool: CodeTool, index: int, message: Any) -> Iterator[Any]:

@@ -42,6 +42,7 @@ from bytepair.chat.rows import (
 )
 from bytepair.chat.sandbox import RenderProcess, has_blocks, render, usage
 from bytepair.chat.segments import BREAK, Items, Segments, Writer, structural, without_space
+from bytepair.chat.template import ASSISTANT
 from bytepair.chat.texts import Disguise, MessageText
 from bytepair.errors import BytepairWarning, ConversationError, SpecialTokenError, warn
 from bytepair.properties import roles
@@ -76,7 +77,6 @@ class JinjaTemplate:
             from the tokenizer's roles.
         pad: the special token that pads rows.
         name: the name of the template in error messages.
-        prompted: the role that `render_for_completion` prompts and that is trained on.
         mask: "blocks" trains on `{% generation %}` blocks; "prefixes" trains on what a message of
             the assistant adds to the prompt before it, and rejects templates that render a prefix
             of a conversation differently from the whole; "none" trains on nothing. None, the
@@ -108,7 +108,6 @@ class JinjaTemplate:
     variables: Mapping[str, Any] | None = None
     pad: str | None = None
     name: str = "jinja"
-    prompted: str = "assistant"
     mask: MaskSource | None = None
     stop: tuple[str, ...] | None = None
     checks: Literal["error", "warn", "off"] = "error"
@@ -166,7 +165,7 @@ class JinjaWriter(Writer):
 
     def trains_on(self, role: str) -> bool:
         """Whether the model may be trained on messages of a role."""
-        return role == self.template.prompted or self._mask != "prefixes"
+        return role == ASSISTANT or self._mask != "prefixes"
 
     # ------------------------------------------------------------------ conversations to segments
 
@@ -181,7 +180,7 @@ class JinjaWriter(Writer):
         rendering = self.rendering(row.messages, row.fields, prompt=True)
         regions = rendering.blocks
         if self._mask == "prefixes":
-            regions = rendering.turns(self.template.prompted, [False] * len(row.messages))
+            regions = rendering.turns([False] * len(row.messages))
         self.append(rendering, _apart(regions, ()), out)  # turns begin apart, as in training
         out.ends.append(len(out.items))
 
@@ -269,17 +268,16 @@ class JinjaWriter(Writer):
         rendering = self.rendering(row.messages, row.fields, mark=checks)
         if not self.has_mask:
             return rendering, []
-        role = self.template.prompted
-        trained = row.trained(options.train_on, role)
+        trained = row.trained(options.train_on)
         off = {index for index, on in enumerate(trained or ()) if not on}
         if self._mask == "prefixes":
-            regions = rendering.turns(role, trained)
+            regions = rendering.turns(trained)
         elif trained is None and options.train_fields is None:
             regions = rendering.blocks
         else:
             regions = rendering.blocks_of(off, [i for i, flag in row.flags.items() if flag])
         if checks:
-            lossy = {index for index in off if row.messages[index]["role"] == role}
+            lossy = {index for index in off if row.messages[index]["role"] == ASSISTANT}
             for problem in self._problems(rendering, regions, lossy):
                 self._report(*problem)
         if options.train_fields is None:
@@ -309,7 +307,7 @@ class JinjaWriter(Writer):
     def _last_prompt(self, rendering: Rendering) -> list[str | int | None]:
         """The segments of the prompt of the last turn; none if prefixes are compared anyway."""
         out, (*before, last) = Segments(), rendering.messages
-        if self._mask == "blocks" and last["role"] == self.template.prompted:
+        if self._mask == "blocks" and last["role"] == ASSISTANT:
             with suppress(ConversationError):  # a template need not render a part
                 prompt = rendering.run(before, prompt=True)
                 self.append(prompt, _apart(prompt.blocks), out)

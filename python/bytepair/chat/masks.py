@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from bytepair.chat.rows import REASONING, reasoning_of, text_of
 from bytepair.chat.sandbox import END_INDEX, INDEX, START, STOP
 from bytepair.chat.segments import BREAK
-from bytepair.chat.template import MessageField
+from bytepair.chat.template import ASSISTANT, MessageField
 from bytepair.chat.texts import Disguise, MessageText
 from bytepair.errors import ConversationError
 
@@ -81,13 +81,13 @@ class Rendering:
     run: Callable[..., Rendering]
     dropped: Sequence[MessageText] = ()
 
-    def turns(self, role: str, trained: Sequence[bool] | None) -> list[Region]:
-        """The parts of the string that messages of a role added.
+    def turns(self, trained: Sequence[bool] | None) -> list[Region]:
+        """The parts of the string that messages of the assistant added.
 
         Those of messages that are not `trained` on are empty, and left out where it is unclear how
         their turn is opened; None means that all are trained on.
         """
-        own = [i for i, message in enumerate(self.messages) if message["role"] == role]
+        own = [i for i, message in enumerate(self.messages) if message["role"] == ASSISTANT]
         on = [i for i in own if trained is None or trained[i]]
         opening = self._opening(on or own)
         regions = []

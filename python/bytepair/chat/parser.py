@@ -25,7 +25,7 @@ from bytepair import _core
 from bytepair.chat import calls
 from bytepair.chat.renderer import named
 from bytepair.chat.segments import structural
-from bytepair.chat.template import Part, Piece, Role, Special, Template
+from bytepair.chat.template import ASSISTANT, Part, Piece, Role, Special, Template
 from bytepair.errors import ConversationError
 from bytepair.properties import roles
 
@@ -226,7 +226,7 @@ class Parser:
         self._inner = {*letters.string(map(Special, template.inner()))}
         self._stops = {*letters.string(map(Special, stops))}
         self._begin = {*letters.string(template.begin)} - opening
-        ends = self._stops | {self._last(template.roles[template.prompted])}
+        ends = self._stops | {self._last(template.roles[ASSISTANT])}
         self._second_ends = ends - opening  # a model may end its turn twice
         self._results = _results(template, letters)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -292,7 +292,7 @@ class Parser:
         if character and character in self._begin:
             self._between = ""
             return []
-        ended = self.messages and self.messages[-1]["role"] == self._template.prompted
+        ended = self.messages and self.messages[-1]["role"] == ASSISTANT
         if ended and character and character in self._second_ends:
             return []
         if not character:
@@ -321,7 +321,7 @@ class Parser:
 
     def _begun(self, name: str, text: str) -> list[Event]:
         template = self._template
-        is_answer = name == template.prompted and (template.tools or template.reasoning)
+        is_answer = name == ASSISTANT and (template.tools or template.reasoning)
         answer = AnswerParser(template, self._alphabet) if is_answer else None
         self._message = _Message(name, answer, self._results.get(name))
         start: list[Event] = [] if self._message.results else [MessageStart(name)]
@@ -337,7 +337,7 @@ class Parser:
 
     def _inside(self, message: _Message, character: str, id: int) -> list[Event]:
         role = self._template.roles[message.role]
-        is_answer = message.role == self._template.prompted
+        is_answer = message.role == ASSISTANT
         for name, part in role.parts.items():
             if character and self._alphabet.string(part.open).startswith(character):
                 message.open = name

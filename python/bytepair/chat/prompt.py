@@ -30,6 +30,7 @@ from bytepair.chat import calls
 from bytepair.chat.renderer import TemplateOrName, TemplateWriter, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row, to_be_completed
 from bytepair.chat.segments import BREAK, Conversation, Encoded, RenderedIds, Segments
+from bytepair.chat.template import ASSISTANT
 from bytepair.errors import ArgumentError, ConversationError
 
 if TYPE_CHECKING:
@@ -100,12 +101,12 @@ def render_prompt(
         write.prompt(row, out)
         return out.encode(tokenizer, join=write.join, errors=options.errors)
 
-    whole, role = read_row(conversation, write, options), write.template.prompted
+    whole = read_row(conversation, write, options)
     begun: list[int] = []
     if continue_final_message:
-        text = Segments([_begun(whole, role)], bytearray(1), [1])
+        text = Segments([_begun(whole)], bytearray(1), [1])
         begun = text.encode(tokenizer, join=write.join, errors=options.errors).ids.tolist()
-    row, room = to_be_completed(whole, role), None if limit is None else limit - len(begun)
+    row, room = to_be_completed(whole), None if limit is None else limit - len(begun)
     if drop is None or room is None:
         prompt, dropped = rendered(row), list[Mapping[str, Any]]()
         if room is not None and len(prompt.ids) > room:
@@ -116,13 +117,13 @@ def render_prompt(
     return FittedPrompt(prompt.ids.tolist() + begun, dropped)
 
 
-def _begun(row: Row, role: str) -> str:
+def _begun(row: Row) -> str:
     """The text of a last message that is to be completed."""
     last = row.messages[-1]
     text = last.get("content")
-    if last["role"] != role or not isinstance(text, str) or len(last) > 2:
+    if last["role"] != ASSISTANT or not isinstance(text, str) or len(last) > 2:
         raise ConversationError(
-            f"the last message must be from {role!r} and have only a text",
+            f"the last message must be from {ASSISTANT!r} and have only a text",
             option="continue_final_message",
         )
     return text
@@ -295,7 +296,7 @@ def _after_value(
     closed_role, rest = _end_of(writer, ids)
     numbered = list(enumerate(row.messages))
     numbered = calls.to_parts(template, numbered, goes_on=closed_role is None)
-    goes_on = closed_role is None and numbered and numbered[0][1]["role"] == template.prompted
+    goes_on = closed_role is None and numbered and numbered[0][1]["role"] == ASSISTANT
     if goes_on:
         index, message = numbered.pop(0)
         for _, more in prompted.content(index, calls.body(template, index, message)):
@@ -304,7 +305,7 @@ def _after_value(
         return  # the turn stays open
     out.items += [*rest, None]
     turns = template.alternate
-    place = turns.index(closed_role or template.prompted) + 1 if turns else 1
+    place = turns.index(closed_role or ASSISTANT) + 1 if turns else 1
     writer.append(numbered, out, place)
     if prompt and row.messages:
         out.items += prompted.open[0]
@@ -312,11 +313,10 @@ def _after_value(
 
 def _end_of(writer: TemplateWriter, ids: list[int]) -> tuple[str | None, _Items]:
     """The role of the closed turn, or None if it is open; and the missing end of the turn."""
-    name = writer.template.prompted
     opening, close = writer.prompted.open[0], writer.prompted.close[0]
     if not (opening and close and isinstance(opening[0], int) and isinstance(close[0], int)):
         raise ConversationError(
-            f"the template {writer.name!r} does not open and close the turn of {name!r} with "
+            f"the template {writer.name!r} does not open and close the turn of {ASSISTANT!r} with "
             "special tokens, so its end cannot be found in ids"
         )
     ends: dict[Any, tuple[str, _Items]] = {
@@ -324,12 +324,12 @@ def _end_of(writer: TemplateWriter, ids: list[int]) -> tuple[str | None, _Items]
         for other, role in writer.roles.items()
         if role.close[0]
     }
-    ends |= dict.fromkeys([*writer.stops, close[0]], (name, close))
+    ends |= dict.fromkeys([*writer.stops, close[0]], (ASSISTANT, close))
     end, start = _last(ids, ends), _last(ids, opening[:1])
     if start > end:
         begun = writer.tokenizer.decode_bytes(_encoded(writer, opening))
         if not writer.tokenizer.decode_bytes(ids[start : start + len(begun)]).startswith(begun):
-            raise ConversationError(f"the ids end within a turn that is not one of {name!r}")
+            raise ConversationError(f"the ids end within a turn that is not one of {ASSISTANT!r}")
         return None, close
     if end >= 0:
         role, frame = ends[ids[end]]
@@ -338,7 +338,7 @@ def _end_of(writer: TemplateWriter, ids: list[int]) -> tuple[str | None, _Items]
         if ids[end + 1 :] == _encoded(writer, frame[1:]):
             return role, []
     raise ConversationError(
-        f"the ids end neither with a closed turn nor within one of {name!r}",
+        f"the ids end neither with a closed turn nor within one of {ASSISTANT!r}",
         hint="pass the prompt that was rendered and all that was sampled after it, up to the stop "
         "token",
     )
@@ -393,9 +393,10 @@ def _suffix(
     The end is the special tokens that close the turn, and the text that the template writes after
     them.
     """
-    role = writer.template.prompted
-    if not history or history[-1]["role"] != role:
-        raise ConversationError(f"a history must end with a message of {role!r}", option="history")
+    if not history or history[-1]["role"] != ASSISTANT:
+        raise ConversationError(
+            f"a history must end with a message of {ASSISTANT!r}", option="history"
+        )
     whole = writer.rendering([*history, *row.messages], row.fields, prompt=prompt)
     *earlier, _ = past_messages = whole.messages[: len(history)]
     prefix, past = whole.run(earlier), whole.run(past_messages)
@@ -411,7 +412,8 @@ def _suffix(
     last = next((at for at in range(len(end) - 1, -1, -1) if isinstance(end[at], int)), None)
     if last is None or any(str(text).strip() for text in end[last + 1 :]):
         raise ConversationError(
-            f"the template {writer.name!r} does not end the turn of {role!r} with a special token"
+            f"the template {writer.name!r} does not end the turn of {ASSISTANT!r} with a special "
+            "token"
         )
     if not history[-1].get("tool_calls"):  # with calls, the text before it may end a call
         while last and isinstance(end[last - 1], int):

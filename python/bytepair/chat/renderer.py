@@ -17,7 +17,7 @@ from bytepair.chat import calls
 from bytepair.chat.calls import Body, Numbered
 from bytepair.chat.rows import DEFAULT, ChatOptions, Row
 from bytepair.chat.segments import BREAK, Items, Segments, Writer, structural
-from bytepair.chat.template import NANOCHAT, MessageField, Piece, Role, Special, Template
+from bytepair.chat.template import ASSISTANT, NANOCHAT, MessageField, Piece, Role, Special, Template
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 from bytepair.properties import roles
 
@@ -46,7 +46,7 @@ class TemplateWriter(Writer):
         always = template.reasoning is not None and template.reasoning.always
         self._adds = self._json_results or always
         self.roles = {name: _Role(self, name, role) for name, role in template.roles.items()}
-        self.prompted = self.roles[template.prompted]
+        self.prompted = self.roles[ASSISTANT]
         self.stops = [self._special[name] for name in template.stop if name in self._special]
 
     def frame(self, pieces: Sequence[Piece]) -> Items:
@@ -86,12 +86,11 @@ class TemplateWriter(Writer):
         if template.merge_system is not None and row.messages[0]["role"] == "system":
             messages = self._merged(row.messages)
         if row.flags or options.train_on != "all":
-            trained = row.trained(options.train_on, template.prompted)
+            trained = row.trained(options.train_on)
         if template.code and not row.is_plain:
             messages = calls.to_parts(template, messages)
             if trained is not None:
-                role, train_on = template.prompted, options.train_on
-                trained = calls.of_turns(role, row, trained, messages, train_on)
+                trained = calls.of_turns(row, trained, messages, options.train_on)
         if self._offers or row.fields:
             messages = calls.offered(template, messages, row.fields)
         out.items += self._begin[0]
@@ -142,9 +141,9 @@ class TemplateWriter(Writer):
     def halves(self, row: Row, count: int, options: ChatOptions) -> tuple[Items, Items]:
         """The segments of the prompt of the first messages, and those of the answer after it."""
         begins = row.messages[count]["role"]
-        if begins != self.template.prompted:
+        if begins != ASSISTANT:
             raise ConversationError(
-                f"an answer must begin with a message of {self.template.prompted!r}, not {begins!r}"
+                f"an answer must begin with a message of {ASSISTANT!r}, not {begins!r}"
             )
         whole, prompt = Segments(), Segments()
         self.write(row, whole, options)
@@ -195,7 +194,7 @@ class _Role:
     def __init__(self, writer: TemplateWriter, name: str, role: Role) -> None:
         self._writer, self._strip = writer, writer.template.strip
         self.open, self.close = writer.frame(role.open), writer.frame(role.close)
-        if writer.join and name == writer.template.prompted:
+        if writer.join and name == ASSISTANT:
             self.open = [*self.open[0], BREAK], self.open[1] + b"\0"
         self.end = _ended(self.close)
         self._trained = role.trained

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from bytepair._internal.checks import check_choice, refuse
 from bytepair.chat.segments import Conversation, Truncate, Writer
-from bytepair.chat.template import FIELDS, MessageField
+from bytepair.chat.template import ASSISTANT, FIELDS, MessageField
 from bytepair.errors import ConversationError
 from bytepair.files.safe import no_json, read_json
 
@@ -146,15 +146,16 @@ class Row:
                 return role
         return None
 
-    def trained(self, train_on: TrainOn, role: str) -> list[bool] | None:
-        """For each message, whether it is trained on if it is from this role; None if all are."""
+    def trained(self, train_on: TrainOn) -> list[bool] | None:
+        """For each message, whether it is trained on if it is the assistant's; None if all are."""
         if train_on == "all" and not self.flags:
             return None
         if train_on == "flagged":
             return [self.flags.get(index, False) for index in range(len(self.messages))]
         flags = [self.flags.get(index, True) for index in range(len(self.messages))]
         if train_on == "last":
-            last = max((i for i, m in enumerate(self.messages) if m["role"] == role), default=-1)
+            own = (i for i, m in enumerate(self.messages) if m["role"] == ASSISTANT)
+            last = max(own, default=-1)
             return [on and index == last for index, on in enumerate(flags)]
         return flags
 
@@ -203,9 +204,9 @@ def check_required(row: Row, options: ChatOptions) -> None:
         raise ConversationError("it ends with the user", option="require", value="answer")
 
 
-def to_be_completed(row: Row, role: str) -> Row:
-    """The row without a last message of the role that is to write it."""
-    if row.messages[-1]["role"] == role:
+def to_be_completed(row: Row) -> Row:
+    """The row without a last message of the assistant, which is to write it."""
+    if row.messages[-1]["role"] == ASSISTANT:
         row = Row(row.messages[:-1], row.fields, row.flags)
     if not row.messages:
         raise ConversationError("there is no message before the one to be completed")

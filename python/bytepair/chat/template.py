@@ -25,6 +25,9 @@ from bytepair.errors import ArgumentError
 from bytepair.properties.roles import FIELDS as FIELDS
 from bytepair.properties.roles import MessageField as MessageField
 
+#: The role that is prompted, and trained on.
+ASSISTANT: Final = "assistant"
+
 
 @dataclass(frozen=True, slots=True)
 class Special:
@@ -171,13 +174,12 @@ class Template:
         join: whether adjacent texts are encoded as one text, as in a rendered string. An id that
             covers trained and untrained text is then trained on.
         strip: whether to strip white space around the content of messages.
-        prompted: the role that `render_for_completion` prompts.
         tools: the format of tools; None if the template does not support them.
         reasoning: the format of reasoning; None if the template does not support it.
         code: the tool whose calls and results are parts of a message; None if there is none.
         default_system: the system message of conversations without one; None means none.
         preamble: the text before the text of the system message.
-        stop: additional special tokens that may end a turn of the prompted role, besides its
+        stop: additional special tokens that may end a turn of the assistant, besides its
             closing token; `render_turn` keeps them as sampled.
         pad: the special token that pads rows; None means the first special token of `begin`.
     """
@@ -189,7 +191,6 @@ class Template:
     merge_system: str | None = None
     join: bool = False
     strip: bool = False
-    prompted: str = "assistant"
     pad: str | None = None
     tools: Tools | None = None
     reasoning: Reasoning | None = None
@@ -200,7 +201,7 @@ class Template:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "roles", MappingProxyType(dict(self.roles)))
-        for role in (*self.alternate, self.prompted):
+        for role in (*self.alternate, ASSISTANT):
             if role not in self.roles:
                 raise ArgumentError(
                     f"template {self.name!r} uses the role {role!r}, but has no such role"
