@@ -471,13 +471,9 @@ def _kept(
     count = f"{int((~useful).sum()):,} of {len(useful):,}"
     if on_untrained == "error":
         first = int(np.argmin(useful))
-        why, hint = nothing_to_learn(int(trained[first]), int(lengths[first]), max_tokens)
-        raise ConversationError(
-            f"{places[first]}: {why}",
-            option="on_untrained",
-            value=on_untrained,
-            hint=f'{hint}, or on_untrained="drop" to drop such conversations ({count})',
-        )
+        error = nothing_to_learn(int(trained[first]), int(lengths[first]), max_tokens)
+        error.hint += f', or on_untrained="drop" to drop such conversations ({count})'
+        raise error.at(places[first])
     text = f"{count} conversations have nothing to train on and are dropped"
     warn(SkippedWarning(text, option="on_untrained", value=on_untrained))
     return useful

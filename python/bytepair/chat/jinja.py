@@ -149,7 +149,7 @@ class JinjaWriter(Writer):
                 f"a special token has {len(longest[0]):,} characters; under a template of Jinja, "
                 f"{_MOST_NAME_CHARS} are the most"
             )
-        self._find = re.compile("|".join(map(re.escape, longest)) or r"(?!)")
+        self._find = re.compile(f"({'|'.join(map(re.escape, longest)) or '(?!)'})")
         self._mask = template.mask or ("blocks" if has_blocks(template.source) else "prefixes")
         self.has_mask = self._mask != "none"
         self._strips = [one for one in _core.added_tokens(tokenizer) if one.lstrip or one.rstrip]
@@ -242,14 +242,12 @@ class JinjaWriter(Writer):
         warn(BytepairWarning(text, option="strip", hint=hint))
 
     def _append(self, string: str, trained: int, disguise: Disguise, out: Segments) -> None:
-        end, before = 0, len(out.items)
-        for match in self._find.finditer(string):
-            if match.start() > end:
-                out.items.append(disguise.take_off(string[end : match.start()]))
-            out.items.append(self.special[match.group()])
-            end = match.end()
-        if end < len(string):
-            out.items.append(disguise.take_off(string[end:]))
+        before = len(out.items)
+        for number, part in enumerate(self._find.split(string)):
+            if number % 2:
+                out.items.append(self.special[part])
+            elif part:
+                out.items.append(disguise.take_off(part))
         out.trained += bytes([trained]) * (len(out.items) - before)
 
     def items(
@@ -278,8 +276,12 @@ class JinjaWriter(Writer):
             regions = rendering.blocks_of(off, [i for i, flag in row.flags.items() if flag])
         if checks:
             lossy = {index for index in off if row.messages[index]["role"] == ASSISTANT}
-            for problem in self._problems(rendering, regions, lossy):
-                self._report(*problem)
+            for problem, hint in self._problems(rendering, regions, lossy):
+                text = f"the template {self.name!r}: {problem}"
+                if self.template.checks == "error":
+                    hint += ', or pass checks="warn" or "off" to the template'
+                    raise ConversationError(text, option="checks", value="error", hint=hint)
+                warn(BytepairWarning(text, option="checks", hint=hint))
         if options.train_fields is None:
             return rendering, _apart(regions)
         parts = rendering.limited(regions, options.train_fields, self._find)
@@ -312,14 +314,6 @@ class JinjaWriter(Writer):
                 prompt = rendering.run(before, prompt=True)
                 self.append(prompt, _apart(prompt.blocks), out)
         return out.items
-
-    def _report(self, problem: str, hint: str) -> None:
-        text = f"the template {self.template.name!r}: {problem}"
-        if self.template.checks != "error":
-            warn(BytepairWarning(text, option="checks", hint=hint))
-            return
-        hint += ', or pass checks="warn" or "off" to the template'
-        raise ConversationError(text, option="checks", value="error", hint=hint)
 
     # ------------------------------------------------------------------ the rendered string
 

@@ -196,7 +196,7 @@ class _Role:
         self.open, self.close = writer.frame(role.open), writer.frame(role.close)
         if writer.join and name == ASSISTANT:
             self.open = [*self.open[0], BREAK], self.open[1] + b"\0"
-        self.end = _ended(self.close)
+        self.end = [*self.close[0], None], self.close[1] + b"\0"  # None ends the message
         self._trained = role.trained
         self.is_trained = role.trained or any(part.trained for part in role.parts.values())
         self._mask_of_text = self.open[1] + bytes([role.trained]) + self.end[1]
@@ -281,11 +281,6 @@ def _extend(out: Segments, more: Items, is_learned: bool = True) -> None:
     out.trained += more[1] if is_learned else bytes(len(more[1]))
 
 
-def _ended(close: Items) -> Items:
-    """The closing frame of a message, followed by the end-of-message marker."""
-    return [*close[0], None], close[1] + b"\0"
-
-
 def writer(tokenizer: _core.Tokenizer, template: TemplateOrName) -> Any:
     """The object that converts conversations to segments: a `TemplateWriter` or `JinjaWriter`."""
     global _last
@@ -310,26 +305,17 @@ def writer(tokenizer: _core.Tokenizer, template: TemplateOrName) -> Any:
 _last: tuple[_core.Tokenizer, TemplateOrName, Any] | None = None
 
 
-def nothing_to_learn(trained: int, length: int, max_tokens: int | None) -> tuple[str, str]:
-    """Why a mask that is all 0 or all 1 is an error, and what to do about it."""
-    if trained:
-        return (
-            "the mask is all 1: the template trains on everything, including the user's text",
-            'mark the trained parts in the template, or pass on_untrained="keep"',
-        )
-    keep = 'pass on_untrained="keep" to keep it'
-    if max_tokens is not None and length >= max_tokens:
-        limit = f"max_tokens={max_tokens} cut off what would be trained on"
-        return f"the mask is all 0: {limit}", f"raise max_tokens, or {keep}"
-    return (
-        "the mask is all 0: no message has text that is trained on",
-        f"add a reply, or render a prompt with render_for_completion, or {keep}",
-    )
-
-
-def untrained(trained: int, length: int, max_tokens: int | None) -> ConversationError:
+def nothing_to_learn(trained: int, length: int, max_tokens: int | None) -> ConversationError:
     """The error for the mask of a conversation that is all 0 or all 1."""
-    why, hint = nothing_to_learn(trained, length, max_tokens)
+    keep = 'pass on_untrained="keep" to keep it'
+    why = "the mask is all 0: no message has text that is trained on"
+    hint = f"add a reply, or render a prompt with render_for_completion, or {keep}"
+    if trained:
+        why = "the mask is all 1: the template trains on everything, including the user's text"
+        hint = 'mark the trained parts in the template, or pass on_untrained="keep"'
+    elif max_tokens is not None and length >= max_tokens:
+        why = f"the mask is all 0: max_tokens={max_tokens} cut off what would be trained on"
+        hint = f"raise max_tokens, or {keep}"
     return ConversationError(why, option="on_untrained", value="error", hint=hint)
 
 

@@ -73,7 +73,12 @@ def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
             table = pa.concat_tables(_tables(source)) if _is_dataset(source) else source
             return _TableRows(*_rows_of(table, "the table", options))
     if isinstance(source, str | os.PathLike):
-        return [_checked(place, row) for place, row in read(source, options)]
+        rows = []
+        for place, row in read(source, options):
+            if isinstance(row, ConversationError):
+                raise row.at(place)
+            rows.append(row)
+        return rows
     is_sequence = hasattr(source, "__len__") and hasattr(source, "__getitem__")
     if isinstance(source, Mapping) or not is_sequence:
         raise ConversationError(
@@ -82,13 +87,6 @@ def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
         )
     given: Sequence[Conversation] = source
     return given
-
-
-def _checked(place: str, row: Conversation | ConversationError) -> Conversation:
-    """A row that could be read; the error of any other is raised with its place."""
-    if isinstance(row, ConversationError):
-        raise row.at(place)
-    return row
 
 
 def _is_table(source: Any) -> bool:

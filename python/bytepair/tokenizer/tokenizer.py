@@ -468,7 +468,7 @@ class Tokenizer(_core.Tokenizer):
             [0, 0, 0, 0, 0, 0, 1, 1, 1]
         """
         from bytepair.chat.prompt import render_fitted
-        from bytepair.chat.renderer import untrained, writer
+        from bytepair.chat.renderer import nothing_to_learn, writer
         from bytepair.chat.rows import DEFAULT, check_required, read_row
         from bytepair.chat.segments import RenderedIds, Segments
 
@@ -488,7 +488,7 @@ class Tokenizer(_core.Tokenizer):
         ids, mask = encoded.ids.tolist(), encoded.mask.tolist()
         trained = sum(mask)
         if on_untrained == "error" and write.has_mask and trained in (0, len(mask)):
-            raise untrained(trained, len(mask), max_tokens)
+            raise nothing_to_learn(trained, len(mask), max_tokens)
         return RenderedIds(ids, mask)
 
     def render_for_completion(
