@@ -12,6 +12,7 @@ import sys
 import time
 import types
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -314,6 +315,38 @@ def test_jobs_do_not_mix(source: list[Path], trained: bytepair.Tokenizer, tmp_pa
         told(ShardError),
     ):
         distributed.shard(source, trained, tmp_path / "out", **{**options, "rank": 1})
+
+
+def test_a_rank_takes_no_parts_of_another_job(
+    source: list[Path], trained: bytepair.Tokenizer, tmp_path: Path
+) -> None:
+    """Neither the rank that finds no task of its own, nor the one that began before the other."""
+    other = bytepair.train(bytepair.sample.paths(), 300)
+    work = tasks.split(files_module.files_matching(source).files)
+    with pytest.MonkeyPatch.context() as patch:  # killed before its last step
+        patch.setattr(sharding, "_assemble", lambda *_: None)
+        distributed.shard(source, trained, tmp_path / "a", rank=0, world_size=2, errors="skip")
+    before = listing(tmp_path / "a" / ".parts")
+    with told(ShardError):
+        distributed.shard(source, other, tmp_path / "a", rank=1, world_size=2, errors="skip")
+    assert listing(tmp_path / "a" / ".parts") == before
+    mine, theirs = (tasks.TaskFolder(tmp_path / "b", {"a": job}, ("ids",)) for job in range(2))
+    mine.begin()
+    remove_own(tmp_path / "b" / manifest.JOB)
+    theirs.begin()
+    with told(ShardError):
+        mine.run(work[0], lambda _: pytest.fail("it writes into the folder of another job"))
+    with told(ShardError):
+        mine.redo_broken(work, lambda _: pytest.fail("it writes into the folder of another job"))
+
+
+def test_of_jobs_that_begin_at_once_one_has_the_folder(tmp_path: Path) -> None:
+    jobs = [tasks.TaskFolder(tmp_path / "parts", {"a": job}, ("ids",)) for job in range(8)]
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        ends = [pool.submit(job.begin) for job in jobs]
+    errors = [end.exception() for end in ends]
+    assert errors.count(None) == 1
+    assert all(isinstance(error, ShardError) for error in errors if error is not None)
 
 
 @pytest.fixture(scope="module")

@@ -10,18 +10,20 @@ except the regular files that tasks write is an error.
 from __future__ import annotations
 
 import itertools
+import json
 import logging
 import os
 import pickle
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from bytepair.corpus.files import Input
-from bytepair.errors import ShardError, warn
+from bytepair.errors import InUseError, ShardError, warn
 from bytepair.files.outputs import check_alone, remove_own
 from bytepair.files.safe import check_own_folder, check_regular
 from bytepair.shards import manifest, state
@@ -158,19 +160,28 @@ class TaskFolder:
     names: tuple[str, ...]  # of the files that a task writes
 
     def begin(self) -> None:
-        """Create the folder; any number of ranks may call this."""
+        """Create the folder for this job, or join it; any number of ranks may call this."""
         check_own_folder(self.root)
         self.root.mkdir(parents=True, exist_ok=True)
-        # Listed before the job file is looked for: another rank writes that file before its tasks.
-        folders = self._folders()
         state.check_contents(self.root, ROOT_NAMES)
         path = self.root / manifest.JOB
-        if path.exists():
-            before = manifest.read_json(path, self.root, manifest.parse_job)
-            state.check_job(self.root, before, self.job, self.root.parent)
-        elif folders:
+        while not path.exists():  # if several ranks begin at once, one writes it
+            with suppress(InUseError), manifest.locked(self.root):
+                if not path.exists():
+                    self._create(path)
+        if self._record() != json.loads(json.dumps(self.job)):  # equal, but not the same
+            manifest.write_json(path, self.job)
+
+    def _create(self, path: Path) -> None:
+        if folders := self._folders():
             raise ShardError(f"{folders[0]} is there without a {manifest.JOB}; move it elsewhere")
         manifest.write_json(path, self.job)
+
+    def _record(self) -> dict[str, Any]:
+        """The recorded job of the folder; a `ShardError` if it is another one."""
+        before = manifest.read_json(self.root / manifest.JOB, self.root, manifest.parse_job)
+        state.check_job(self.root, before, self.job, self.root.parent)
+        return before
 
     def _folders(self) -> list[Path]:
         return [path for path in self.root.iterdir() if re.fullmatch("[0-9]{6,}", path.name)]
@@ -202,6 +213,7 @@ class TaskFolder:
         if self.is_done(task):
             return
         with manifest.locked(folder):
+            self._record()  # the folder may have changed hands since this rank began
             if not self.is_done(task):
                 for name in self.names:
                     check_alone(folder / name)
@@ -210,7 +222,8 @@ class TaskFolder:
                 manifest.write_json(folder / MARK, {**values, "parts": parts})
 
     def redo_broken(self, work: list[Task], redo: Callable[[Task], None]) -> None:
-        """Run the tasks again whose files are not as their marks say."""
+        """Run the tasks of this job again whose files are not as their marks say."""
+        self._record()
         for task in work:
             if wrong := self._wrong(task):
                 folder = self.of(task)
