@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import date
+from threading import Event
 from typing import Any
 
 import pytest
@@ -132,6 +135,23 @@ def test_the_process_gives_what_the_template_gives_here() -> None:
             assert tok.render_conversation(talk, template=there) == expected
     assert tok.render_conversation(talk, template=there) == expected  # another child
     process.close()
+
+
+def test_a_process_that_another_thread_closes_gives_no_other_error_of_the_conversation() -> None:
+    end = Event()
+
+    def close() -> None:
+        while not end.wait(0.02):
+            process.close()
+
+    with RenderProcess() as process, ThreadPoolExecutor(1) as pool:
+        closing = pool.submit(close)
+        for _ in range(300):
+            with suppress(errors.ConversationError):
+                process.render("{{ x }}", "closed", {"x": "x" * 100_000})
+        end.set()
+        closing.result()
+        assert process.render("{{ 2 }}", "plain", {}) == "2"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -7,12 +7,14 @@ import sysconfig
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import bytepair
-from bytepair import _core
+from bytepair import _core, shards
+from bytepair.shards import read
 
 THREADS = 8
 TEXTS = [f"text {number} of {number % 7}: héllo wörld, 你好 <|bos|> it's {number * 7}\n" * 9
@@ -124,6 +126,28 @@ def test_streams_are_one_threads_at_a_time(tok: bytepair.Tokenizer) -> None:
     for one in running:
         one.join()
     assert all("borrowed" in str(error) for error in failures)
+
+
+def test_threads_share_a_data_set(
+    tok: bytepair.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each maps shards that the others have just closed."""
+    monkeypatch.setattr(read, "MAPPED_SHARDS", 1)
+    shards.write(bytepair.corpus.Texts(TEXTS), tok, tmp_path / "out", tokens_per_shard=2000)
+    data = shards.Dataset(tmp_path / "out")
+    assert len(data.shards) > 5
+    expected = [data[number].tolist() for number in range(len(TEXTS))]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        up, down = together(
+            lambda: [data[n].tolist() for n in [*range(len(TEXTS))] * 20],
+            lambda: [data[n].tolist() for n in [*reversed(range(len(TEXTS)))] * 20],
+        )
+    finally:
+        sys.setswitchinterval(interval)
+    assert all(one == expected * 20 for one in up)
+    assert all(one == expected[::-1] * 20 for one in down)
 
 
 @pytest.mark.skipif(

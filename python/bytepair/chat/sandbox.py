@@ -338,9 +338,11 @@ class RenderProcess:
         if self._child is None:
             limits = [str(self._memory_bytes), str(self._seconds)]
             command = [sys.executable, "-P", "-c", _CHILD, *limits]
+            # The heap of free-threaded Python reserves more addresses than the limit otherwise.
             self._child = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-            )
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                env={**os.environ, "MIMALLOC_ARENA_RESERVE": "0"},
+            )  # fmt: skip
         child = self._child
         assert child.stdin is not None
         assert child.stdout is not None
@@ -350,7 +352,7 @@ class RenderProcess:
             child.stdin.write(question)
             child.stdin.flush()
             answer = child.stdout.readline(MAX_ANSWER_BYTES)
-        except BrokenPipeError:
+        except (BrokenPipeError, ValueError):  # the latter if another thread has closed it
             pass
         finally:
             timer.cancel()

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 import numpy as np
@@ -35,6 +36,8 @@ MAPPED_SHARDS: Final = 64
 #: The number of tokens of a sample, and of ids that are verified at once.
 SAMPLE_TOKENS: Final = 60
 BLOCK_IDS: Final = 1 << 22
+#: Held while a data set changes what it has mapped: threads may share it.
+_MAPPING: Final = Lock()
 
 
 class Dataset:
@@ -124,18 +127,20 @@ class Dataset:
 
     def mapped(self, shard: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """The ids of a shard and where its documents end; the last few shards stay mapped."""
-        if shard not in self._open:
-            how = layout(self.manifest.format)
-            ids, ends = how.open(self._folder, self.shards[shard], self.manifest.dtype)
-            if len(ends) and (
-                (ends[1:] < ends[:-1]).any() or not 0 <= ends[0] <= ends[-1] <= len(ids)
-            ):
-                raise ShardError(f"{self._folder}, shard {shard}: its documents exceed its tokens")
-            self._open[shard] = ids, ends
-            while len(self._open) > MAPPED_SHARDS:
-                self._open.popitem(last=False)
-        self._open.move_to_end(shard)
-        return self._open[shard]
+        with _MAPPING:
+            if shard not in self._open:
+                self._open[shard] = self._map(shard)
+                while len(self._open) > MAPPED_SHARDS:
+                    self._open.popitem(last=False)
+            self._open.move_to_end(shard)
+            return self._open[shard]
+
+    def _map(self, shard: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        how = layout(self.manifest.format)
+        ids, ends = how.open(self._folder, self.shards[shard], self.manifest.dtype)
+        if len(ends) and ((ends[1:] < ends[:-1]).any() or not 0 <= ends[0] <= ends[-1] <= len(ids)):
+            raise ShardError(f"{self._folder}, shard {shard}: its documents exceed its tokens")
+        return ids, ends
 
     def batches(
         self,
