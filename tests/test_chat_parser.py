@@ -401,6 +401,31 @@ def test_text_after_a_message_is_read_in_time() -> None:
     assert parser.conversation["messages"] == [*talk, *talk]
 
 
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    ("template", "text"), [(chat.QWEN3, "<tool_call>"), (chat.LLAMA31, '{"name": "')]
+)
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_a_long_message_is_read_in_time(role: str, template: chat.Template, text: str) -> None:
+    """An id costs the same, however much of a message is open: here, each adds 4,096 bytes."""
+    names = [*ENDS, *TAGS, *LLAMA]
+    tok = bytepair.train(["x" * 4096], 268 + len(names), special_tokens=names)
+    talk = [{"role": "user", "content": "a"}, {"role": role, "content": "§"}]
+    ids = tok.render_conversation(talk, template=template, on_untrained="keep")[0]
+    begun = ids[: ids.index(tok.encode("§")[0])] + tok.encode(text, special="all")
+    parser = chat.Parser(tok, template)
+    for id in begun + tok.encode("x" * 4096) * 10_000:
+        parser.feed(id)
+    content = parser.conversation["messages"][-1]["content"]
+    assert content == text + "x" * 40_960_000
+
+
+@pytest.mark.timeout(30)
+def test_strings_that_never_end_are_read_in_time() -> None:
+    text = '<tool_call>\\"</tool_call>' * 20_000
+    assert answer(text + GOOD) == {"content": text, "tool_calls": F}
+
+
 def test_the_default_template_is_that_of_the_tokenizer() -> None:
     held = BARE.replace(chat_template="{{ messages }}")
     with told(ConversationError):

@@ -135,36 +135,37 @@ class _Message:
         role: its role.
         answer: what reads it, if it may have reasoning or tool calls.
         results: how it may enclose results of tools; None if it does not.
-        parts: its parts, if it is no answer.
+        parts: its parts, if it is no answer: the type and the pieces of text of each.
         open: the type of the part that is open.
     """
 
     role: str
     answer: AnswerParser | None
     results: _Results | None
-    parts: list[dict[str, str]] = field(default_factory=list)
+    parts: list[tuple[str, list[str]]] = field(default_factory=list)
     open: str | None = None
 
     def add(self, text: str) -> list[Event]:
         """More text; if it may be that of results of tools, it is reported at the end."""
         if self.answer is not None:
             return self.answer.feed(text)
-        if self.open is None and (not self.parts or self.parts[-1]["type"] != _PLAIN):
-            self.parts.append({"type": _PLAIN, "text": ""})
-        self.parts[-1]["text"] += text
+        if self.open is None and (not self.parts or self.parts[-1][0] != _PLAIN):
+            self.parts.append((_PLAIN, []))
+        self.parts[-1][1].append(text)
         return [] if self.results else [TextDelta(text, self.open or _PLAIN)]
 
     def finished(self) -> dict[str, Any]:
         """The complete message; its content is a string if it consists only of text."""
         if self.answer is not None:
             return {"role": self.role, **self.answer.fields()}
-        if all(part["type"] == _PLAIN for part in self.parts):
+        if all(kind == _PLAIN for kind, _ in self.parts):
             return {"role": self.role, "content": self.text()}
-        return {"role": self.role, "content": [dict(part) for part in self.parts]}
+        parts = [{"type": kind, "text": "".join(pieces)} for kind, pieces in self.parts]
+        return {"role": self.role, "content": parts}
 
     def text(self) -> str:
         """The text of all its parts."""
-        return "".join(part["text"] for part in self.parts)
+        return "".join("".join(pieces) for _, pieces in self.parts)
 
 
 class Parser:
@@ -341,7 +342,7 @@ class Parser:
         for name, part in role.parts.items():
             if character and self._alphabet.string(part.open).startswith(character):
                 message.open = name
-                message.parts.append({"type": name, "text": ""})
+                message.parts.append((name, []))
                 return [PartStart(name)]
         ends = {self._last(role), *(self._stops if is_answer else ())}
         if not character or character not in ends:
@@ -354,7 +355,7 @@ class Parser:
         if not character or character != last:
             raise self._error(f"cannot occur in a part of type {name!r}", self._names[id])
         message.open = None
-        text, code = message.parts[-1]["text"], self._code
+        text, code = "".join(message.parts[-1][1]), self._code
         called = [ToolCall(calls.call_of(code, text))] if code and name == code.call else []
         return [PartEnd(name, text), *called]
 
@@ -477,18 +478,18 @@ class AnswerParser:
         self._thinking = _Enclosure(alphabet, thinks.open, thinks.close) if thinks else None
         self._calling = _Enclosure(alphabet, tools.call.open, tools.call.close) if tools else None
         self._before_call = tools.between if tools else ""
-        self._buffer = ""
+        self._buffer, self._at = "", 0  # what has not been read begins at `_at`
         self._skipped = ""  # what the frame before the buffer ends with
         self._between = ""  # what was left out between the content and the call that is open
-        self._inside = ""  # the text of the call that is open
-        self._scan = _JsonScan()
+        self._inside = list[str]()  # the text of the call that is open
+        self._scan, self._has_strings = _JsonScan(), True
         self._step: Callable[[bool], Iterable[Event]] = self._at_start
         self._content, self._reasoning = list[str](), list[str]()
         self._calls: list[dict[str, Any]] = []
 
     def feed(self, text: str) -> list[Event]:
         """Process a piece of text."""
-        self._buffer += text
+        self._buffer, self._at = self._buffer[self._at :] + text, 0
         return self._run(is_end=False)
 
     def end(self) -> list[Event]:
@@ -508,9 +509,9 @@ class AnswerParser:
         events: list[Event] = []
         while True:
             step = self._step
-            while self._skipped and self._buffer:
-                goes_on = self._buffer[0] == self._skipped[0]
-                self._buffer = self._buffer[goes_on:]
+            while self._skipped and self._at < len(self._buffer):
+                goes_on = self._buffer[self._at] == self._skipped[0]
+                self._at += goes_on
                 self._skipped = self._skipped[1:] if goes_on else ""
             events += step(is_end)
             if self._step == step:
@@ -523,15 +524,16 @@ class AnswerParser:
         thinking, openings = self._thinking, list[str]()
         if self._calling and not self._calling.tag:  # calls have no frame: the answer is one
             openings = ["{"]
-        if thinking and self._buffer.startswith(thinking.tag):
+        begun = self._buffer[self._at :]
+        if thinking and begun.startswith(thinking.tag):
             self._take(len(thinking.tag), thinking.rest)
             self._step = self._in_reasoning
             yield PartStart(_REASONING)
-        elif any(map(self._buffer.startswith, openings)):
+        elif any(map(begun.startswith, openings)):
             self._step = self._in_whole
         else:
             openings += [thinking.tag] if thinking else []
-            if is_end or not any(one.startswith(self._buffer) for one in openings):
+            if is_end or not any(one.startswith(begun) for one in openings):
                 self._step = self._in_content
 
     def _in_reasoning(self, is_end: bool) -> Iterable[Event]:
@@ -550,50 +552,56 @@ class AnswerParser:
         end, rest = self._find(tag, self._before_call, is_end)
         yield from self._text(self._content, end, "text")
         if rest >= 0:
-            self._between, self._scan = self._buffer[:rest], _JsonScan()
-            self._take(rest + len(tag))
+            self._between = self._take(rest)
+            self._scan = _JsonScan(has_strings=self._has_strings)
+            self._take(len(tag))
             self._step = self._in_call
             yield PartStart(_CALL)
 
     def _in_call(self, is_end: bool) -> Iterable[Event]:
         frame = self._calling
         assert frame
+        self._scan.done = self._at
         at = self._scan.find(self._buffer, frame.end_tag, is_end=is_end)
-        text = self._buffer[: self._scan.done if at < 0 else at]
-        self._inside += text
-        self._take(len(text) + (len(frame.end_tag) if at >= 0 else 0))
-        self._scan.done = 0
+        text = self._take((self._scan.done if at < 0 else at) - self._at)
+        self._inside.append(text)
         if text:
             yield TextDelta(self._visible(text), _CALL)
-        inside = self._inside
-        if (
-            at < 0
-            and is_end
-            and _call_of(self._visible(inside)) is None
-            and frame.end_tag in inside
-        ):
-            inside, _, self._buffer = inside.partition(frame.end_tag)  # a string never ends
-            at = len(inside)
-        if at >= 0 or is_end:
-            inside, self._inside, self._step = self._visible(inside), "", self._in_content
-            yield PartEnd(_CALL, inside.strip())
-            call = _call_of(inside)
-            if call is not None:
-                self._calls.append(call)
-                yield ToolCall(call)
-            else:  # what is not well-formed stays in the content
-                around = self._between + frame.tag, frame.end_tag if at >= 0 else ""
-                self._content += [inside.join(map(self._visible, around))]
-
-    def _in_whole(self, is_end: bool) -> Iterable[Event]:
-        """The whole answer may be one call: what it is, is known at its end."""
-        if not is_end:
+        if at < 0 and not is_end:
             return
-        inside, self._step = self._visible(self._buffer), self._in_content
+        inside, self._inside, self._step = "".join(self._inside), [], self._in_content
+        if at >= 0:
+            self._take(len(frame.end_tag))
+        elif frame.end_tag in inside and _call_of(self._visible(inside)) is None:
+            # A string never ends, so it and what follows are read as if there were none.
+            inside, _, self._buffer = inside.partition(frame.end_tag)
+            at = self._at = 0
+            self._has_strings = False
+        yield from self._closed(frame, self._visible(inside), is_whole=at >= 0)
+
+    def _closed(self, frame: _Enclosure, inside: str, *, is_whole: bool) -> Iterable[Event]:
+        """The end of a call."""
+        yield PartEnd(_CALL, inside.strip())
         call = _call_of(inside)
         if call is not None:
             self._calls.append(call)
-            self._buffer = ""
+            yield ToolCall(call)
+        else:  # what is not well-formed stays in the content
+            around = self._between + frame.tag, frame.end_tag if is_whole else ""
+            self._content += [inside.join(map(self._visible, around))]
+
+    def _in_whole(self, is_end: bool) -> Iterable[Event]:
+        """The whole answer may be one call: what it is, is known at its end."""
+        self._inside.append(self._take(len(self._buffer) - self._at))
+        if not is_end:
+            return
+        text, self._inside, self._step = "".join(self._inside), [], self._in_content
+        inside = self._visible(text)
+        call = _call_of(inside)
+        if call is None:
+            self._buffer, self._at = text, 0
+        else:
+            self._calls.append(call)
             yield PartStart(_CALL)
             yield from (TextDelta(inside, _CALL), PartEnd(_CALL, inside.strip()), ToolCall(call))
 
@@ -601,43 +609,43 @@ class AnswerParser:
 
     def _find(self, tag: str, before: str, is_end: bool) -> tuple[int, int]:
         """The end of the text before a tag or what may be one, and how far behind it the tag is."""
-        at = self._buffer.find(tag) if tag else -1
+        at = self._buffer.find(tag, self._at) if tag else -1
         if at >= 0:
-            count = len(before) if self._buffer.endswith(before, 0, at) else 0
-            return at - count, count
-        held = (
-            0 if is_end or not tag else max(_held(self._buffer, one) for one in (before + tag, tag))
-        )
-        return len(self._buffer) - held, -1
+            count = len(before) if self._buffer.endswith(before, self._at, at) else 0
+            return at - self._at - count, count
+        rest = self._buffer[self._at :]
+        held = 0 if is_end or not tag else max(_held(rest, one) for one in (before + tag, tag))
+        return len(rest) - held, -1
 
-    def _take(self, count: int, skipped: str = "") -> None:
-        """Remove text from the buffer, and what is `skipped` after it as soon as it comes."""
-        self._buffer = self._buffer[count:]
+    def _take(self, count: int, skipped: str = "") -> str:
+        """Take text from the buffer, and skip what is `skipped` after it as soon as it comes."""
+        text = self._buffer[self._at : self._at + count]
+        self._at += count
         self._skipped = skipped or self._skipped
+        return text
 
     def _text(self, parts: list[str], end: int, part: str) -> Iterable[Event]:
         """Take text from the buffer, and report it."""
-        text = self._visible(self._buffer[:end])
-        self._take(end)
+        text = self._visible(self._take(end))
         if text:
             parts.append(text)
             yield TextDelta(text, part)
 
 
 class _JsonScan:
-    """Looks for a tag in a text of JSON that grows, but not in the strings of the JSON.
+    """Looks for a tag in a text of JSON that grows, but not in the strings of the JSON, if any.
 
     Attributes:
         done: the number of characters that are not part of a tag.
     """
 
-    def __init__(self) -> None:
-        self.done = 0
+    def __init__(self, *, has_strings: bool = True) -> None:
+        self.done, self._has_strings = 0, has_strings
         self._in_string = self._is_escaped = False
 
     def find(self, text: str, tag: str, *, is_end: bool) -> int:
         """The position of the tag; -1 if it has not come yet."""
-        if SPECIAL.match(tag):  # no text spells it
+        if SPECIAL.match(tag) or not self._has_strings:  # a token, or all that counts
             at = text.find(tag, self.done)
             self.done = len(text)
             return at
