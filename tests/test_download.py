@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
@@ -163,6 +164,11 @@ class Handler(BaseHTTPRequestHandler):
             else:
                 assert self.headers["If-Range"] == '"old"'
                 self.body(200, DATA, ETag='"new"')
+        elif kind == "mixed" and time_asked == 1:
+            self.body(200, b"x" * 1000, Content_Length=str(len(DATA)), Last_Modified="yesterday")
+            self.close_connection = True
+        elif kind == "mixed":  # it does not look at If-Range
+            self.body(status, rest, Last_Modified="today", **place)
         elif kind == "otherrange" and start:
             self.body(206, DATA[5:], Content_Range=f"bytes 5-{len(DATA) - 1}/{len(DATA)}")
         elif kind == "otherrange" and time_asked == 1:
@@ -203,6 +209,7 @@ def left(folder: Path) -> list[str]:
         "stall",
         "norange",
         "changed",
+        "mixed",
         "otherrange",
         "hub/ok",
         "hub/once",
@@ -256,6 +263,17 @@ def test_the_next_run_resumes_an_interrupted_download(server: Server, tmp_path: 
     assert sum(gained) == len(DATA)
     assert server.requests["/cut/3"] > first
     assert (tmp_path / "file").read_bytes() == DATA
+
+
+@pytest.mark.parametrize("kind", ["ok", "cut", "changed", "hub/ok"])
+def test_who_downloads_a_file_at_once_takes_turns(
+    server: Server, tmp_path: Path, kind: str
+) -> None:
+    file = Remote(f"{server.url}/{kind}/together", "file")
+    with ThreadPoolExecutor(8) as pool:
+        for path in pool.map(lambda _: fetch(file, tmp_path / "file", timeout=1), range(8)):
+            assert path.read_bytes() == DATA
+    assert left(tmp_path) == ["file"]
 
 
 def test_existing_files_are_kept(server: Server, tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from bytepair.errors import DownloadError, NotAFileError
 from bytepair.files.outputs import (
     check_alone,
     check_inside,
+    locked,
     naming,
     open_own,
     remove_own,
@@ -277,15 +278,13 @@ def fetch(
     `on_bytes` is called with the size of each block, `on_size` with what is still to be received,
     if the server announces it. Another thread may `stop` the wait after a failure.
     """
-    if path.is_file() and file.size in (None, path.stat().st_size):
-        return path
     path.parent.mkdir(parents=True, exist_ok=True)
     transfer = _Transfer(file, path, timeout, on_bytes, on_size)
-    failures, stop = 0, stop or Event()
-    while True:
-        before = transfer.size
+    failures, size, stop = 0, transfer.size, stop or Event()
+    while not (path.is_file() and file.size in (None, path.stat().st_size)):
         try:
-            return transfer.run()
+            with locked(transfer.lock, _RetryError(f"another process downloads {path}")):
+                transfer.run()
         except NotAFileError:
             raise
         except (OSError, http.client.HTTPException) as error:
@@ -293,7 +292,8 @@ def fetch(
                 raise
             if _is_of_disk(error):  # such as a full one, which no retry empties
                 raise
-            failures = 0 if transfer.size >= before + BLOCK_BYTES else failures + 1
+            before, size = size, transfer.size
+            failures = 0 if size >= before + BLOCK_BYTES else failures + 1
             reached = transfer.has_answer or isinstance(error, _RetryError)
             most = attempts if reached else min(attempts, MOST_FAILURES_UNREACHED)
             if failures >= most:
@@ -303,6 +303,7 @@ def fetch(
             longer = min(pause * 2**failures, MOST_PAUSE_SECONDS) * random.uniform(0.5, 1.0)
             if stop.wait(max(longer, getattr(error, "wait", 0.0))):
                 raise DownloadError(CANCELLED) from None
+    return path
 
 
 def _is_of_disk(error: Exception) -> bool:
@@ -336,6 +337,7 @@ class _Transfer:
         self._on_bytes, self._on_size = on_bytes, on_size
         self._partial = path.with_name(f".{path.name}.partial")
         self._tag = path.with_name(f".{path.name}.etag")
+        self.lock = path.with_name(f".{path.name}.lock")
         self._size, self._sha256 = file.size, file.sha256
         #: Whether the server has answered.
         self.has_answer = False
@@ -343,22 +345,23 @@ class _Transfer:
     @property
     def size(self) -> int:
         """The number of bytes in the partial file."""
-        return self._partial.stat().st_size if self._partial.exists() else 0
+        with suppress(FileNotFoundError):
+            return self._partial.stat().st_size
+        return 0
 
-    def run(self) -> Path:
+    def run(self) -> None:
         """Download what is missing, check the file and rename it."""
         for path in (self._path, self._partial, self._tag):
             check_alone(path)
         if self._size is None:
             self._size, self._sha256 = self._announced()
             if self._path.exists() and self._path.stat().st_size == self._size:
-                return self._path
+                return
         if self._size is None or self.size != self._size:
             self._receive()
         self._check()
         remove_own(self._tag)  # first: the next run looks no further than at a whole file
         self._partial.replace(self._path)
-        return self._path
 
     def _announced(self) -> tuple[int | None, str | None]:
         try:
@@ -384,13 +387,14 @@ class _Transfer:
             if status == 416:
                 remove_own(self._partial)
                 raise _RetryError(f"{self._file.url}: the partial file is longer than the original")
+            tag = headers.get("ETag") or ""
+            strong = tag if tag.startswith('"') else headers.get("Last-Modified") or ""
             if status == 206:
-                self._check_range(headers.get("Content-Range") or "", have, total)
+                is_same = not (version and strong) or version == strong
+                self._check_range(headers.get("Content-Range") or "", have, total, is_same)
             start = have if status == 206 else 0
             length = _number(headers.get("Content-Length"))
             end = None if length is None else start + length
-            tag = headers.get("ETag") or ""
-            strong = tag if tag.startswith('"') else headers.get("Last-Modified") or ""
             write_whole(self._tag, f"{end or 0} {strong}".encode())  # to resume no other version
             if end is not None:
                 self._on_size(end - start)
@@ -425,13 +429,15 @@ class _Transfer:
                     raise _RetryError(f"{size - before:,} bytes came in {waited:.0f} seconds")
                 since, before = time.monotonic(), size
 
-    def _check_range(self, header: str, have: int, total: int) -> None:
-        """Check that the response continues at the right byte of a file of the same size."""
-        match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", header)
-        if not match or int(match[1]) != have or (total and match[2] not in ("*", str(total))):
+    def _check_range(self, header: str, have: int, total: int, is_same: bool) -> None:
+        """Check that the response continues at the right byte of the same file."""
+        match = re.fullmatch(r"bytes ([0-9]{1,18})-[0-9]+/([0-9]+|\*)", header)
+        is_next = match and int(match[1]) == have and (not total or match[2] in ("*", str(total)))
+        if not (is_next and is_same):
             remove_own(self._tag)
             raise _RetryError(
                 f"{self._file.url}: requested bytes from {have} on, but the server sent {header}"
+                f"{'' if is_same else ' of another version'}"
             )
 
     def _saved_version(self) -> tuple[int, str]:
