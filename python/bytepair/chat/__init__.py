@@ -15,13 +15,12 @@ user input can become a special token.
 Rendering and parsing are methods of `Tokenizer`; this package defines their arguments and results,
 and has functions for less usual ways: `render_prompt`, `render_turn`, `render_preferences`,
 `encode_segments`.
-The modules: `template` (the class `Template`), `rows` (what the fields of a row mean; `kinds` knows
-other formats of rows, and `sources` reads files and tables), `renderer` (one conversation to
-segments; reasoning and tool calls are in `calls`), `segments` (which the core encodes), `prompt`
-(conversations that fit a context), `turn` (continuing from sampled ids), `batch` (whole data sets;
-`rendered` is what they become), `preferences` (preference pairs), `parser` (ids to conversations,
-also during generation; `answer` reads what the assistant wrote), `jinja` (Hugging Face templates;
-`sandbox` renders them, `texts` keeps texts apart, `masks` finds what is trained on).
+The modules: `template` (the class `Template`), `rows` (what the fields of a row mean; `sources`
+reads files and tables), `renderer` (one conversation to segments; reasoning and tool calls are in
+`calls`), `segments` (which the core encodes), `prompt` (prompts that fit a context or follow
+sampled ids), `batch` (whole data sets), `preferences` (preference pairs), `parser` (ids to
+conversations, also during generation), `jinja` (Hugging Face templates; `sandbox` renders them,
+`texts` keeps texts apart, `masks` finds what is trained on).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

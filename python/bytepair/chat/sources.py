@@ -9,9 +9,9 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from bytepair.chat.rows import COLUMNS, DEFAULT, ChatOptions
 from bytepair.chat.segments import Conversation
@@ -24,9 +24,6 @@ from bytepair.corpus.source import Reading
 from bytepair.errors import BytepairWarning, ConversationError, CorpusError, warn
 from bytepair.files.safe import read_json
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 #: Conversations; an Arrow table or column, a data frame, a data set of Hugging Face; or files: a
 #: path, a folder (also of `datasets.save_to_disk`), a glob or a URL. They are parquet, Arrow IPC,
 #: jsonl, or a list in `.json` (the last two optionally compressed as `.gz` or `.zst`).
@@ -34,9 +31,6 @@ ConversationSource: TypeAlias = Iterable[Conversation] | str | os.PathLike[str] 
 
 #: A row and its place in the source, for messages. What cannot be read is an error in its place.
 PlacedRow: TypeAlias = "tuple[str, Conversation | ConversationError]"
-
-#: Removes the nulls that a table adds to a value.
-_Clean: TypeAlias = "Callable[[Any], Any]"
 
 #: The fields whose value may be any JSON.
 _FREE: Final = ("arguments", "tools", "parameters")
@@ -71,7 +65,7 @@ def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
 
         with _as_own_errors("the table"):
             table = pa.concat_tables(_tables(source)) if _is_dataset(source) else source
-            return _TableRows(*_rows_of(table, "the table", options))
+            return _TableRows(_rows_of(table, "the table", options))
     if isinstance(source, str | os.PathLike):
         rows = []
         for place, row in read(source, options):
@@ -162,10 +156,10 @@ def _arrow_batches(file: Input) -> Iterator[Any]:
 def _read_tables(tables: Iterable[Any], place: str, options: ChatOptions) -> Iterator[Conversation]:
     with _as_own_errors(place):
         for table in tables:
-            rows, clean = _rows_of(table, place, options)
+            rows = _rows_of(table, place, options)
             for chunk in getattr(rows, "chunks", [rows]):
                 for start in range(0, len(chunk), _BATCH_ROWS):
-                    yield from map(clean, chunk.slice(start, _BATCH_ROWS).to_pylist())
+                    yield from map(_without_nulls, chunk.slice(start, _BATCH_ROWS).to_pylist())
 
 
 @contextmanager
@@ -181,8 +175,8 @@ def _as_own_errors(place: str) -> Iterator[None]:
         raise ConversationError(f"{place} is not valid: {error}") from error
 
 
-def _rows_of(source: Any, place: str, options: ChatOptions) -> tuple[Any, _Clean]:
-    """An array of rows, and what removes the nulls of one."""
+def _rows_of(source: Any, place: str, options: ChatOptions) -> Any:
+    """An array of rows."""
     from bytepair._internal.extras import pyarrow as pa
 
     if hasattr(source, "__arrow_c_array__") and not isinstance(source, pa.RecordBatch | pa.Array):
@@ -194,21 +188,21 @@ def _rows_of(source: Any, place: str, options: ChatOptions) -> tuple[Any, _Clean
         _check_columns(names, place, options)
         source = table.select(names).to_struct_array()
     source.validate(full=True)  # Arrow trusts the offsets in a file
-    return source, _cleaner(source.type) or _same
+    return source
 
 
 class _TableRows(Sequence[Any]):
     """The rows of a table, converted when they are read."""
 
-    def __init__(self, array: Any, clean: _Clean) -> None:
-        self._array, self._clean = array, clean
+    def __init__(self, array: Any) -> None:
+        self._array = array
 
     def __len__(self) -> int:
         return len(self._array)
 
     def __getitem__(self, number: Any) -> Any:
         with _as_own_errors(f"row {number} of the table"):
-            return self._clean(self._array[number].as_py())
+            return _without_nulls(self._array[number].as_py())
 
 
 def _check_once(names: Sequence[str], place: str) -> None:
@@ -224,46 +218,26 @@ def _check_columns(names: Collection[str], place: str, options: ChatOptions) -> 
         )
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
-def _cleaner(kind: pa.DataType, free: bool = False) -> _Clean | None:
-    """What removes the nulls of structs from values of a type; None if it has no structs.
+def _without_nulls(value: Any, free: bool = False) -> Any:
+    """A value of a table without the nulls of its structs; a map becomes a mapping.
 
     In a value of free form (`free`), a null may be meant: that it is left out is a warning.
     """
-    from bytepair._internal.extras import pyarrow as pa
-
-    if pa.types.is_struct(kind):
-        cleaners = {
-            field.name: _cleaner(field.type, free or field.name in _FREE) or _same for field in kind
-        }
-        return _of_struct(cleaners, free)
-    if pa.types.is_map(kind):
-        clean = _cleaner(kind.item_type, free) or _same
-        return lambda value: value and {k: clean(v) for k, v in value}
-    if hasattr(kind, "value_type") and not pa.types.is_dictionary(kind):
-        inner = _cleaner(kind.value_type, free)
-        return inner and (lambda value: value and [inner(item) for item in value])
-    return None
-
-
-def _of_struct(cleaners: Mapping[str, _Clean], free: bool) -> _Clean:
-    is_quiet = not free
-
-    def clean(value: Any) -> Any:
-        nonlocal is_quiet
-        if value is None:
-            return None
-        if not is_quiet and None in value.values():
-            is_quiet = True
+    if isinstance(value, dict):
+        if free and None in value.values():
             name = next(name for name, one in value.items() if one is None)
             text = (
                 f"{name!r} is null in the arguments of a tool call or in a tool of a table, which "
                 "has nulls for all that other rows have; nulls are left out there"
             )
             warn(BytepairWarning(text, hint="store arguments and tools as JSON strings"))
-        return {k: cleaners[k](v) for k, v in value.items() if v is not None}
-
-    return clean
+        return {
+            name: _without_nulls(one, free or name in _FREE)
+            for name, one in value.items()
+            if one is not None
+        }
+    if not isinstance(value, list) or not value or isinstance(value[0], str | int | float):
+        return value
+    if isinstance(value[0], tuple):  # so Arrow gives the pairs of a map, whose nulls are values
+        return {name: _without_nulls(one, free) for name, one in value}
+    return [_without_nulls(one, free) for one in value]
