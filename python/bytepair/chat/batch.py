@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import compress
+from itertools import compress, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -408,8 +408,9 @@ def _shortened(
     One whose last turn alone is too long is invalid.
     """
     lengths = np.diff(encoded.offsets)
-    fit = np.ones(len(lengths), bool)
-    ids, mask = (np.split(one, encoded.offsets[1:-1]) for one in (encoded.ids, encoded.mask))
+    kept, fit = lengths.copy(), np.ones(len(lengths), bool)
+    parts = [slice(*both) for both in pairwise(encoded.offsets.tolist())]
+    ids, mask = [encoded.ids[part] for part in parts], [encoded.mask[part] for part in parts]
     for number in np.flatnonzero(lengths > max_tokens):
         place = gathered.places[number]
         try:
@@ -421,10 +422,10 @@ def _shortened(
             fit[number] = False
         else:
             ids[number], mask[number] = shorter.ids, shorter.mask
+            kept[number] = len(shorter.ids)
     gathered.places = list(compress(gathered.places, fit))
     ids, mask = ([encoded.ids[:0], *compress(ids, fit)], [encoded.mask[:0], *compress(mask, fit)])
-    offsets = _starts_of(np.array([len(one) for one in ids[1:]], np.int64))
-    return Encoded(np.concatenate(ids), np.concatenate(mask), offsets, lengths[fit])
+    return Encoded(np.concatenate(ids), np.concatenate(mask), _starts_of(kept[fit]), lengths[fit])
 
 
 def _starts_of(lengths: NDArray[Any]) -> NDArray[np.int64]:

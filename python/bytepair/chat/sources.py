@@ -232,7 +232,7 @@ def _without_nulls(value: Any, free: bool = False) -> Any:
             )
             warn(BytepairWarning(text, hint="store arguments and tools as JSON strings"))
         return {
-            name: _without_nulls(one, free or name in _FREE)
+            name: one if isinstance(one, str) else _without_nulls(one, free or name in _FREE)
             for name, one in value.items()
             if one is not None
         }
