@@ -11,7 +11,6 @@ import pytest
 
 import bytepair
 from bytepair import _core, reference
-from bytepair.chat.segments import SurrogateErrors
 from bytepair.cli import option, text
 from bytepair.corpus import files
 from bytepair.corpus.column import Errors
@@ -30,7 +29,6 @@ def test_the_types_name_what_the_core_knows() -> None:
     in_python = {"parquet", "arrow", "json"}  # the last two are copied to a kind of the core
     assert set(get_args(files.Kind)) == {*_core.FILE_KINDS, *in_python} - {"lines"}
     assert set(files.COMPRESSIONS.values()) == set(_core.COMPRESSIONS)
-    assert set(get_args(SurrogateErrors)) < set(get_args(Errors))
 
 
 def test_every_mode_of_special_tokens_has_a_type_and_an_option() -> None:

@@ -263,7 +263,7 @@ def render(
         ids, mask = ids[here], mask[here]
     batch = RenderedBatch(ids, mask, offsets=_starts_of(lengths))
     if width is not None:
-        filler = pad_id(tokenizer, padding(tokenizer, write.template, pad))
+        filler = pad_id(tokenizer, write.template, pad)
         places = list(compress(gathered.places, kept))
         packed = pack_to is not None
         pieces = _pieces(lengths, places, width, splits=how == "split", packed=packed)
@@ -449,7 +449,6 @@ def _report_cut(encoded: Encoded, max_tokens: int | None) -> None:
 
 
 def _trained(encoded: Encoded) -> NDArray[np.int64]:
-    """The number of ids of each conversation that are trained on."""
     starts, has_ids = encoded.offsets[:-1], np.diff(encoded.offsets) > 0
     counts = np.zeros(len(starts), np.int64)
     if has_ids.any():  # `reduceat` would take an id of the next conversation for an empty one
@@ -512,16 +511,11 @@ def _statistics(
 # ---------------------------------------------------------------------------- rows
 
 
-def padding(tokenizer: _core.Tokenizer, template: Any, pad: str | None) -> str | None:
-    """The name of the special token that pads rows: `pad`, the tokenizer's own, the template's."""
-    own = roles.roles(tokenizer).get("pad")
+def pad_id(tokenizer: _core.Tokenizer, template: Any, pad: str | None) -> int:
+    """The id of the special token that pads rows: `pad`, the tokenizer's own, the template's."""
+    own, special = roles.roles(tokenizer).get("pad"), tokenizer.special_tokens
     chosen = None if isinstance(template, Template) else template.pad
-    return pad or chosen or own or template.padding()
-
-
-def pad_id(tokenizer: _core.Tokenizer, name: str | None) -> int:
-    """The id of the special token that pads rows."""
-    special = tokenizer.special_tokens
+    name = pad or chosen or own or template.padding()
     if name is None or name not in special:
         raise SpecialTokenError(
             f"rows are padded with the special token {name!r}, which this tokenizer does not have",

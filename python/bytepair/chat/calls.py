@@ -137,7 +137,6 @@ def _answer(template: Template, index: int, message: Mapping[str, Any], thought:
 
 
 def _called(template: Template, tools: Tools, index: int, calls: Any, text: str) -> list[Piece]:
-    """Render the tool calls of a message, with what separates them from its text."""
     if not isinstance(calls, list | tuple):
         raise ConversationError(f"the tool_calls of message {index} must be a list")
     if tools.single and (len(calls) > 1 or text):
@@ -290,7 +289,6 @@ def _parts(tool: CodeTool, index: int, message: Any) -> Iterator[Any]:
 
 
 def _code(tool: CodeTool, index: int, calls: Any) -> str:
-    """The code that the only call of a message runs."""
     call = calls[0] if isinstance(calls, list | tuple) and len(calls) == 1 else None
     function = call.get("function", call) if isinstance(call, Mapping) else None
     function = function if isinstance(function, Mapping) else {}

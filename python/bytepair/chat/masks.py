@@ -314,7 +314,6 @@ class _Fields:
         return at if content is None else min(at, content[1])
 
     def _rendered(self, changed: Mapping[str, Any], count: int | None) -> str:
-        """The first messages, with one that is changed."""
         messages = [*self._rendering.messages]
         messages[self._index] = changed
         return self._rendering.run(messages[:count]).string

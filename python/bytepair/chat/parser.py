@@ -360,7 +360,6 @@ class Parser:
         return [PartEnd(name, text), *called]
 
     def _end(self, message: _Message) -> list[Event]:
-        """The events of the end of a message."""
         events = message.answer.end() if message.answer is not None else []
         finished = self._finished(message, is_whole=True)
         self.messages += finished

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.checks import place_of, refuse
-from bytepair.chat.batch import Gathered, gathered, pad_id, padding, saved
+from bytepair.chat.batch import Gathered, gathered, pad_id, saved
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row
 from bytepair.chat.segments import Encoded, Segments, Writer
@@ -216,8 +216,12 @@ def render_preferences(
     encoded = segments.encode(
         tokenizer, join=write.join, max_tokens=max_tokens, errors="replace", threads=threads
     )
-    name = padding(tokenizer, write.template, pad)
-    filler = pad_id(tokenizer, name) if pad or name in tokenizer.special_tokens else None
+    filler = None
+    try:
+        filler = pad_id(tokenizer, write.template, pad)
+    except SpecialTokenError:
+        if pad:
+            raise
     return _batch(encoded, places, on_untrained, filler)
 
 

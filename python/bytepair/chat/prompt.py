@@ -118,7 +118,6 @@ def render_prompt(
 
 
 def _begun(row: Row) -> str:
-    """The text of a last message that is to be completed."""
     last = row.messages[-1]
     text = last.get("content")
     if last["role"] != ASSISTANT or not isinstance(text, str) or len(last) > 2:
@@ -182,7 +181,6 @@ def _too_long(
 
 
 def _without(row: Row, start: int, end: int) -> Row:
-    """A row without some of its messages."""
     flags = {
         index if index < start else index - (end - start): flag
         for index, flag in row.flags.items()

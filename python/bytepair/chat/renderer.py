@@ -172,7 +172,6 @@ class TemplateWriter(Writer):
         return [(1, merged), *enumerate(messages[2:], 2)]
 
     def _check_role(self, index: int, place: int, name: str) -> None:
-        """Refuse a role that may not be at this place."""
         turns = self.template.alternate
         if turns and name != turns[place % len(turns)]:
             raise ConversationError(

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from bytepair._internal.checks import check_choice, refuse
 from bytepair.chat.segments import Conversation, Truncate, Writer
 from bytepair.chat.template import ASSISTANT, FIELDS, MessageField
+from bytepair.corpus.column import Errors
 from bytepair.errors import ConversationError
 from bytepair.files.safe import no_json, read_json
 
@@ -100,7 +101,7 @@ class ChatOptions:
     train_fields: Collection[MessageField] | None = None
     reasoning: Literal["fields", "tags"] = "fields"
     truncate: Truncate = "tokens"
-    errors: Literal["strict", "replace", "skip"] = "strict"
+    errors: Errors = "strict"
     require: Collection[Literal["question", "answer"]] = frozenset()
 
     def __post_init__(self) -> None:
@@ -108,7 +109,7 @@ class ChatOptions:
         check_choice("train_on", self.train_on, get_args(TrainOn))
         check_choice("reasoning", self.reasoning, ("fields", "tags"))
         check_choice("truncate", self.truncate, get_args(Truncate))
-        check_choice("errors", self.errors, ("strict", "replace", "skip"))
+        check_choice("errors", self.errors, get_args(Errors))
         names, fields = self.ignore_fields, self.train_fields
         if not _are_names(self.require) or not set(self.require) <= {"question", "answer"}:
             raise refuse("require", self.require, 'a list of some of "question" and "answer"')
@@ -214,7 +215,6 @@ def to_be_completed(row: Row) -> Row:
 
 
 def _schema(function: Any) -> Any:
-    """The JSON schema of a function with type hints and a docstring, as transformers makes it."""
     from bytepair._internal.extras import transformers
 
     try:
@@ -401,7 +401,6 @@ def _calls(index: int, calls: Any, writer: Writer) -> Any:
 
 
 def _check_results(messages: list[Mapping[str, Any]], writer: Writer) -> None:
-    """Check the fields that connect the results of tools with their calls."""
     calls: list[Mapping[str, Any]] = []
     places: dict[str, int] = {}
     place = 0
@@ -552,7 +551,6 @@ def _of_completion(fields: dict[str, Any]) -> list[Any]:
 
 
 def _side(fields: dict[str, Any], name: str, role: str) -> list[Any]:
-    """A prompt or a completion: a text, or a list of messages."""
     value = fields.pop(name, None)
     if isinstance(value, str):
         return [{"role": role, "content": value}]

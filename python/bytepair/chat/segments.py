@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from bytepair import _core
+from bytepair.corpus.column import Errors
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 
 #: A row: a mapping with a list of messages under "messages", or that list; see `rows`.
@@ -24,9 +25,6 @@ Truncate: TypeAlias = Literal["tokens", "messages", "turns", "split"]
 
 #: What to do with a conversation whose mask is all 0 or all 1.
 OnUntrained: TypeAlias = Literal["error", "keep"]
-
-#: What to do with a lone surrogate in a text: raise an error, or replace it by U+FFFD.
-SurrogateErrors: TypeAlias = Literal["strict", "replace"]
 
 #: The origin of a segment of `encode_segments`: untrusted text, or the program, which names a
 #: special token.
@@ -95,7 +93,7 @@ class Segments:
         join: bool,
         max_tokens: int | None = None,
         truncate: Truncate = "tokens",
-        errors: Literal["strict", "replace", "skip"],
+        errors: Errors,
         threads: int | None = 1,
     ) -> Encoded:
         """Encode in parallel, and cut what is longer than `max_tokens`."""

@@ -84,7 +84,6 @@ def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
 
 
 def _is_table(source: Any) -> bool:
-    """Whether a source is Arrow data, a data frame, or a data set of Hugging Face."""
     return is_arrow(source) or _is_dataset(source)
 
 
@@ -93,7 +92,6 @@ def _is_dataset(source: Any) -> bool:
 
 
 def _tables(source: Any) -> Iterable[Any]:
-    """The source as Arrow data."""
     if not _is_dataset(source):
         return [source]
     tables: Iterable[Any] = source.with_format("arrow").iter(batch_size=_BATCH_ROWS)
@@ -176,7 +174,6 @@ def _as_own_errors(place: str) -> Iterator[None]:
 
 
 def _rows_of(source: Any, place: str, options: ChatOptions) -> Any:
-    """An array of rows."""
     from bytepair._internal.extras import pyarrow as pa
 
     if hasattr(source, "__arrow_c_array__") and not isinstance(source, pa.RecordBatch | pa.Array):

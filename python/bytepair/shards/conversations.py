@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair._internal.checks import check_kind
-from bytepair.chat.batch import RenderedBatch, pad_id, padding
+from bytepair.chat.batch import RenderedBatch, pad_id
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions
 from bytepair.chat.segments import Conversation
@@ -140,7 +140,7 @@ class ConversationBatches:
         numbers = chain(waiting, count(self._next, world_size))
         self._rendered = _rendered(conversations, numbers, render, skips)
         template = writer(tokenizer, options.template).template
-        self._filler = pad_id(tokenizer, padding(tokenizer, template, options.pad))
+        self._filler = pad_id(tokenizer, template, options.pad)
         self._shape, self._torch = (batch_size, length), torch
         self._waiting = WaitingDocuments[Rendered](length + 1, options.buffer, cut=False)
 
