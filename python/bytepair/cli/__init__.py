@@ -45,10 +45,6 @@ COMMANDS: Final = {
 CONTINUED: Final = ("download", "shard")
 
 
-#: The commands whose exit code 1 is a result, so that 2 means a failure.
-COMPARING: Final = ("compare",)
-
-
 class Commands(click.Group):
     """The subcommands, each imported on first use.
 
@@ -86,7 +82,7 @@ class Commands(click.Group):
         except Exception as error:
             _debug()
             problem, *hints = _reason(error)
-            failure = CannotCompareError if ctx.invoked_subcommand in COMPARING else Failure
+            failure = CannotCompareError if ctx.invoked_subcommand == "compare" else Failure
             raise failure(problem, *hints) from None
 
     def _invoke_to_closed_pipe(self, ctx: click.Context) -> Any:

@@ -173,12 +173,3 @@ def use_output(stream: TextIO | None) -> None:
     if isinstance(stream, TextIOWrapper):
         errors = "backslashreplace" if stream.errors == "strict" else stream.errors
         stream.reconfigure(errors=errors, newline="\n")
-
-
-def can_write(text: str, stream: TextIO) -> bool:
-    """Whether the encoding of a stream can represent all characters of a text."""
-    try:
-        text.encode(stream.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

@@ -13,7 +13,6 @@ import click
 
 import bytepair
 from bytepair.cli import option, paths
-from bytepair.cli.messages import can_write
 from bytepair.cli.paths import FOLDER
 from bytepair.files.outputs import check_output, remove_own
 
@@ -250,7 +249,7 @@ def _curve(sweep: bytepair.evaluate.Sweep) -> str:
     rows = [(size, sweep.at(size)) for size in sizes]
     widest = max(ratio for _, ratio in rows)
     longest = max(min(40, shutil.get_terminal_size().columns - 16), 0)
-    block = "█" if can_write("█", sys.stdout) else "#"
+    block = "█" if "utf" in (sys.stdout.encoding or "").lower() else "#"
     bars = (
         f"{size:>9,} {ratio:5.2f} {block * round(longest * ratio / widest)}" for size, ratio in rows
     )
