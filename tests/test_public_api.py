@@ -33,7 +33,7 @@ from bytepair.errors import (
     VocabularyError,
 )
 from bytepair.evaluate import compression_curve
-from bytepair.shards.job import ShardKeywords
+from bytepair.shards.encode import ShardKeywords
 from bytepair.training.options import TrainSettings
 from commands import run
 from conftest import refused

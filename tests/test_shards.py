@@ -31,7 +31,8 @@ import bytepair
 import memory
 from bytepair import shards
 from bytepair.errors import ArgumentError, CorpusError, ShardError, SpecialTokenError
-from bytepair.shards import job, manifest
+from bytepair.shards import encode as job
+from bytepair.shards import manifest
 from bytepair.shards.manifest import ShardFormat
 from messages import told
 

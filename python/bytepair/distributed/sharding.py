@@ -23,8 +23,15 @@ from bytepair.distributed import tasks
 from bytepair.distributed.tasks import Task, TaskFolder
 from bytepair.errors import InUseError
 from bytepair.shards import Manifest, manifest
-from bytepair.shards.encode import EncodedRows, Sink, encode_all
-from bytepair.shards.job import ShardJob, ShardKeywords, ShardOptions, make_job
+from bytepair.shards.encode import (
+    EncodedRows,
+    ShardJob,
+    ShardKeywords,
+    ShardOptions,
+    Sink,
+    encode_all,
+    make_job,
+)
 from bytepair.shards.layout import DiskFile
 from bytepair.shards.manifest import MOST, Address, SkipRecord, are_counts, parse_skip
 from bytepair.shards.state import state_of

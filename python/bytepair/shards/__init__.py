@@ -17,7 +17,7 @@ from bytepair._internal.extras import lazy as _lazy
 if _TYPE_CHECKING:
     from bytepair.shards.blend import Blend, BlendedBatches
     from bytepair.shards.conversations import ConversationBatches, ConversationOptions
-    from bytepair.shards.job import TOKENS_PER_SHARD, ShardOptions
+    from bytepair.shards.encode import TOKENS_PER_SHARD, ShardOptions
     from bytepair.shards.layout import LAYOUTS
     from bytepair.shards.manifest import Manifest, Shard, ShardPart
     from bytepair.shards.read import Batches, Dataset, Report, verify
@@ -29,7 +29,7 @@ _lazy(
     {
         "blend": ("Blend", "BlendedBatches"),
         "conversations": ("ConversationBatches", "ConversationOptions"),
-        "job": ("ShardOptions", "TOKENS_PER_SHARD"),
+        "encode": ("ShardOptions", "TOKENS_PER_SHARD"),
         "layout": ("LAYOUTS",),
         "manifest": ("Manifest", "Shard", "ShardPart"),
         "read": ("Batches", "Dataset", "Report", "verify"),

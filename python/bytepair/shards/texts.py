@@ -27,7 +27,7 @@ from bytepair.corpus.documents import DocumentSelection, ahead, read
 from bytepair.corpus.files import Split, kind_of
 from bytepair.corpus.source import Reading, Source, resolve_files
 from bytepair.errors import ShardError
-from bytepair.shards.job import special_id
+from bytepair.shards.encode import special_id
 from bytepair.shards.order import (
     BUFFER_DOCUMENTS,
     Packing,

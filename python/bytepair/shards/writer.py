@@ -29,8 +29,16 @@ from bytepair.files.outputs import sync_folder, write_whole
 from bytepair.files.safe import check_regular
 from bytepair.properties.entries import NATIVE
 from bytepair.shards import manifest, state
-from bytepair.shards.encode import EncodedRows, Sink, encode_all, on_disk
-from bytepair.shards.job import ShardJob, ShardKeywords, ShardOptions, make_job
+from bytepair.shards.encode import (
+    EncodedRows,
+    ShardJob,
+    ShardKeywords,
+    ShardOptions,
+    Sink,
+    encode_all,
+    make_job,
+    on_disk,
+)
 from bytepair.shards.layout import DiskFile, Ids, partial
 from bytepair.shards.manifest import Address, Manifest, Shard, ShardPart, ShardSplit, SkipRecord
 from bytepair.tokenizer import Tokenizer
