@@ -356,14 +356,14 @@ def test_the_pattern_of_a_rank_file_is_an_option(folder: Path, tmp_path: Path) -
     assert b"would be ignored" in ignored.stderr
 
 
-@pytest.mark.parametrize("ties", option.TIES.choices)
+@pytest.mark.parametrize("ties", option._TIES)
 def test_every_rule_of_ties_is_verified(ties: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello hello help world low lower é ü " * 3)
     run("count", "a.txt", cwd=tmp_path)
     run("train", "counts.parquet", "--vocab-size", "280", "--ties", ties, cwd=tmp_path)
     output = run("verify", "tokenizer", "counts.parquet", "--ties", ties, cwd=tmp_path).stdout
     assert b"merges verified" in output
-    for other in option.TIES.choices:
+    for other in option._TIES:
         verdict = run_any("verify", "tokenizer", "counts.parquet", "--ties", other, cwd=tmp_path)
         same = bytepair.train(tmp_path / "a.txt", 280, ties=other)
         assert (verdict == 0) == (same.merges() == bytepair.load(tmp_path / "tokenizer").merges())

@@ -33,21 +33,14 @@ from bytepair.files.outputs import check_output, write_whole
 @click.option("--source-format", help="The format to read.  [default: detected from the content]")
 @click.option("--pattern", help="The split pattern, if SOURCE does not contain one.")
 @click.option(
-    "--special-tokens",
-    help='The special tokens, if SOURCE does not contain them: JSON such as {"<|bos|>": 1000}, a '
-    "file with it, or a tokenizer_config.json.",
+    "--special-tokens", help="Special tokens that SOURCE lacks: JSON of names and ids, or its file."
 )
 @option.roles
 @click.option(
-    "--sentencepiece-ids",
-    is_flag=True,
-    help="Renumber the tokens to the ids that run.c of llama2.c expects; encoded text must be "
-    "encoded again.",
+    "--sentencepiece-ids", is_flag=True, help="Renumber the tokens as run.c of llama2.c expects."
 )
 @click.option(
-    "--uncovered",
-    type=click.Choice(["error", "drop"]),
-    help="What happens to text that no token covers; drop leaves it out, as tokenizers does.",
+    "--uncovered", type=click.Choice(["error", "drop"]), help="Text that no token covers."
 )
 @option.force
 @click.option("--lossy", is_flag=True, help="Skip features that cannot be read or written.")
@@ -111,9 +104,7 @@ def _special(text: str) -> dict[str, int] | str:
 @click.argument("tokenizer")
 @option.pattern_of_file
 @click.option(
-    "--counts",
-    type=option.PATH,
-    help="Keep the tokens that occur in a corpus: a file written by bytepair count.",
+    "--counts", type=option.PATH, help="Keep the tokens that occur in this file of counts."
 )
 @click.option(
     "--unreachable", is_flag=True, help="Remove only tokens that merging can never produce."

@@ -141,19 +141,14 @@ def mixture(
 )
 @click.argument("dataset", default="fineweb-edu")
 @click.option(
-    "--files",
-    "-n",
-    "n",
-    default=8,
-    help="The number of files, starting with the first; -1 for all. For climbmix, the number of "
-    "training files; the last file (validation) is always added.",
+    "--files", "-n", "n", default=8, help="How many files, or -1; of climbmix, those for training."
 )
 @click.option(
     "--out",
     "-o",
     "dir",
     type=option.PATH,
-    help="The output folder.  [default: base_data, or base_data_climbmix, in ~/.cache/bytepair]",
+    help="The output folder.  [default: in ~/.cache/bytepair]",
 )
 @click.option(
     "--pattern", default="*.parquet", help="A glob that selects files of a data set on the Hub."
@@ -176,17 +171,13 @@ def download(
 
 #: The options that are fields of `ShardOptions`.
 sharding = option.together(
-    click.option(
+    option.choice(
         "--format",
-        type=click.Choice(get_args(ShardFormat)),
-        default="bytepair",
-        help="The format of the shards; nanochat reads text and needs none.",
+        get_args(ShardFormat),
+        "The format of the shards.",
     ),
     click.option(
-        "--tokens-per-shard",
-        type=option.number,
-        default="100M",
-        help="The maximum number of tokens in a shard.",
+        "--tokens-per-shard", type=option.number, default="100M", help="Tokens of a shard at most."
     ),
     click.option(
         "--bos/--no-bos", default=True, help="Begin each document with the tokenizer's BOS."
@@ -200,20 +191,15 @@ sharding = option.together(
     click.option(
         "--split",
         type=click.Choice(get_args(InputSplit)),
-        help="What to read of a data set that says which of its files are for validation. both "
-        "writes shards for validation first (of the last file, if the data set does not say), then "
-        "for training.  [default: train; all of other sources]",
+        help="What to read of a data set with splits; both writes val first, then train.",
     ),
     click.option(
         "--val-share",
         type=float,
-        help="Write shards for validation first: of the first documents, with this share of all "
-        "text, such as 0.01.",
+        help="Begin with shards for validation, of this share of all text.",
     ),
     click.option(
-        "--doc-cap",
-        type=option.number,
-        help="Encode at most this many characters of each document.",
+        "--doc-cap", type=option.number, help="Encode at most so many characters of a document."
     ),
 )
 
@@ -276,9 +262,7 @@ def _rows(left: dict[str, Any]) -> str:
 )
 @click.option("--params", type=option.number, help="The number of model parameters, such as 561M.")
 @click.option(
-    "--depth",
-    type=option.number,
-    help="Instead of --params: the number of layers of a nanochat model.",
+    "--depth", type=option.number, help="Instead of --params: the layers of a nanochat model."
 )
 @click.option(
     "--preset",
@@ -287,33 +271,18 @@ def _rows(left: dict[str, Any]) -> str:
     help="The defaults of the options below, and the parameters that --depth counts.",
 )
 @click.option(
-    "--vocab-size",
-    type=option.size,
-    help="The vocabulary size.  [default: 65,536; nanochat-2026: 32,768]",
+    "--vocab-size", type=option.size, help="The vocabulary size.  [default: that of the preset]"
 )
 @click.option(
-    "--ratio",
-    type=float,
-    help="Training tokens per parameter.  [default: 20; nanochat-2026: 12]",
+    "--ratio", type=float, help="Training tokens per parameter.  [default: that of the preset]"
 )
-@click.option(
-    "--tokenizer",
-    "-t",
-    help="Measure characters per token and per second with this tokenizer: a folder, a file or a "
-    "published name.",
-)
+@click.option("--tokenizer", "-t", help="Measure with this tokenizer: a folder, a file or a name.")
 @option.pattern_of_file
 @click.option(
-    "--corpus",
-    multiple=True,
-    help="With --tokenizer: files, folders or globs to measure on; may be repeated.  [default: "
-    "the sample text]",
+    "--corpus", multiple=True, help="With -t: what to measure on.  [default: the sample text]"
 )
 @click.option(
-    "--max-chars",
-    type=option.number,
-    default="20M",
-    help="With --tokenizer: measure a sample of this many characters, from all files.",
+    "--max-chars", type=option.number, default="20M", help="With -t: the size of the sample."
 )
 @option.errors
 @option.quiet

@@ -32,27 +32,16 @@ from bytepair.files.outputs import write_whole
 @click.option(
     "--against",
     multiple=True,
-    help="A tokenizer to compare with: a folder, a file, a published name such as gpt2, or "
-    "none; may be repeated.  [default: gpt2, cl100k_base and o200k_base]",
+    help="A tokenizer, or none.  [default: gpt2, cl100k_base, o200k_base]",
 )
 @click.option(
-    "--train",
-    multiple=True,
-    metavar="[NAME=]PATH",
-    help="Training text: files, folders or globs; may be repeated.",
+    "--train", multiple=True, metavar="[NAME=]PATH", help="Training text; may be repeated."
 )
 @click.option(
-    "--val",
-    multiple=True,
-    metavar="[NAME=]PATH",
-    help="Validation text: files, folders or globs; may be repeated. Each NAME is a text of the "
-    "tables.",
+    "--val", multiple=True, metavar="[NAME=]PATH", help="Validation text; may be repeated."
 )
 @click.option(
-    "--max-chars",
-    type=option.number,
-    default="10M",
-    help="Measure a sample of this many characters of --train and of --val, from all files.",
+    "--max-chars", type=option.number, default="10M", help="The size of the sample of a text."
 )
 @option.column
 @option.errors
@@ -61,22 +50,13 @@ from bytepair.files.outputs import write_whole
 @click.option("--markdown", is_flag=True, help="Write Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Write all figures as JSON.")
 @click.option(
-    "--sizes",
-    type=OUTPUT_FILE,
-    help="Write the bytes per token at each vocabulary size to this file: .csv, or .svg for a "
-    "plot.",
+    "--sizes", type=OUTPUT_FILE, help="Write bytes per token by vocabulary size: .csv or .svg."
 )
 @click.option(
-    "--token-bytes",
-    type=OUTPUT_FILE,
-    help="Write the length in bytes of each id to this file: .npy, or .pt for torch.",
+    "--token-bytes", type=OUTPUT_FILE, help="Write the bytes of each id: .npy, or .pt for torch."
 )
 @click.option(
-    "--parallel",
-    multiple=True,
-    metavar="NAME=PATH",
-    help="Compare languages on parallel text instead: one source per language, with the same "
-    "sentences line by line; without NAME=, each file is a language. May be repeated.",
+    "--parallel", multiple=True, metavar="NAME=PATH", help="The same text in each language."
 )
 @click.option("--base", help="With --parallel: the reference language.")
 def evaluate(

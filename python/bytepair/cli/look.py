@@ -142,18 +142,8 @@ def vocabularies() -> None:
 @click.argument("one")
 @click.argument("two")
 @click.argument("source", nargs=-1)
-@click.option(
-    "--by",
-    type=click.Choice(["ids", "tokens"]),
-    default="ids",
-    help="Compare ids, or the bytes of the tokens.",
-)
-@click.option(
-    "--special",
-    type=click.Choice(["all", "text"]),
-    default="all",
-    help="Encode special tokens in the texts as their ids, or as text.",
-)
+@option.choice("--by", ["ids", "tokens"], "Compare ids or the bytes of tokens.")
+@option.choice("--special", ["all", "text"], "Special tokens in the texts.")
 @click.option("--pattern", help="The split pattern of ONE, if its file does not contain one.")
 @click.option(
     "--pattern-of-two", help="The split pattern of TWO, if its file does not contain one."
@@ -206,9 +196,7 @@ def compare(
 @option.pattern_of_file
 @option.merging
 @click.option(
-    "--superword-counts",
-    type=option.PATH,
-    help="For a tokenizer with superwords: counts of the text, split by the tokenizer's pattern.",
+    "--superword-counts", type=option.PATH, help="For superwords: counts with the final pattern."
 )
 def verify(
     path: str,
@@ -280,35 +268,21 @@ PROMPT = "Hello, world! How is this split? 안녕하세요, 你好，مرحبا 
     "--pattern",
     "patterns",
     multiple=True,
-    help="The split pattern of a tokenizer whose file does not contain one; may be repeated, in "
-    "the order of these tokenizers.",
+    help="For files without a split pattern, in their order.",
 )
 @click.option(
-    "--host",
-    default="127.0.0.1",
-    help="The address to listen on; unless it is loopback, other machines can connect.",
+    "--host", default="127.0.0.1", help="The address to listen on; only loopback is private."
 )
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8765, help="The port; 0 for any free port."
 )
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
+@click.option("--export", type=OUTPUT_FILE, help="Write a page for one text that works offline.")
 @click.option(
-    "--export",
-    type=OUTPUT_FILE,
-    help="Write a page for one text that works offline; do not start a server.",
-)
-@click.option(
-    "--all-views",
-    is_flag=True,
-    help="With --export: write a page with all views, for any text; it contains the tokenizers.",
+    "--all-views", is_flag=True, help="With --export: a page with all views, for any text."
 )
 @click.option("--text", help="With --export: the text, instead of standard input.")
-@click.option(
-    "--special",
-    type=click.Choice(["text", "all"]),
-    default="text",
-    help="With --export: encode special tokens that occur in the text as text, or as their ids.",
-)
+@option.choice("--special", ["text", "all"], "With --export: as text or ids.")
 def explore(
     tokenizers: tuple[str, ...],
     patterns: tuple[str, ...],

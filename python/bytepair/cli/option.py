@@ -25,7 +25,7 @@ from bytepair.corpus.column import Errors
 from bytepair.corpus.files import Split
 
 PATH: Final = click.Path(path_type=Path)
-TIES: Final = click.Choice(get_args(inspect.get_annotations(bytepair.train, eval_str=True)["ties"]))
+_TIES: Final = get_args(inspect.get_annotations(bytepair.train, eval_str=True)["ties"])
 
 #: The formats that are written.
 WRITTEN: Final = ", ".join(bytepair.compat.FORMATS)
@@ -165,6 +165,11 @@ def together(
     return decorate
 
 
+def choice(flag: str, words: Sequence[str], help: str) -> Callable[[Decorated], Decorated]:
+    """An option with one of a few words, the first of which is the default."""
+    return click.option(flag, type=click.Choice(words), default=words[0], help=help)
+
+
 sources = click.argument("source", nargs=-1, required=True)
 out_folder = click.option("--out", "-o", type=FOLDER, required=True, help="The output folder.")
 PATTERN_HELP: Final = (
@@ -175,36 +180,28 @@ column = click.option(
     "--column", default="text", help="The parquet column or JSON field that holds the text."
 )
 max_document_bytes = click.option(
-    "--max-document-bytes",
-    type=number,
-    default="128M",
-    help="The largest document to accept, in bytes; a longer one is an error.",
+    "--max-document-bytes", type=number, default="128M", help="The largest document, in bytes."
 )
 threads = click.option(
     "--threads",
     type=number,
-    help="The maximum number of threads.  [default: BYTEPAIR_NUM_THREADS, or else all processors]",
+    help="The maximum number of threads.  [default: BYTEPAIR_NUM_THREADS, or all processors]",
 )
 max_chars = click.option(
-    "--max-chars",
-    type=number,
-    help="Stop after the document with which the text exceeds this many characters.",
+    "--max-chars", type=number, help="Stop after the document that exceeds so many characters."
 )
 doc_cap = click.option(
     "--doc-cap", type=number, help="Read at most this many characters of each document."
 )
-errors = click.option(
+errors = choice(
     "--errors",
-    type=click.Choice(get_args(Errors)),
-    default="strict",
-    help="What to do with invalid text: stop, replace invalid bytes and lone surrogates by U+FFFD, "
-    "or skip the document.",
+    get_args(Errors),
+    "At invalid text: stop, put U+FFFD, or skip the document.",
 )
 split = click.option(
     "--split",
     type=click.Choice(get_args(Split)),
-    help="What to read of a data set that says which of its files are for validation.  [default: "
-    "train; all of other sources]",
+    help="What to read of a data set with splits.  [default: train; all of others]",
 )
 
 
@@ -214,12 +211,7 @@ def _be_quiet(_: click.Context, __: click.Parameter, is_quiet: bool) -> None:
 
 
 quiet = click.option(
-    "--quiet",
-    "-q",
-    is_flag=True,
-    expose_value=False,
-    callback=_be_quiet,
-    help="Do not report what is read, and show no progress bar.",
+    "--quiet", "-q", is_flag=True, expose_value=False, callback=_be_quiet, help="Report nothing."
 )
 pattern_of_file = click.option(
     "--pattern", help="The split pattern, if the tokenizer file does not contain one."
@@ -231,37 +223,21 @@ tokenizer = together(
     pattern_of_file,
 )
 merging = together(
+    choice("--ties", _TIES, "Which of the pairs with equal counts is merged."),
     click.option(
-        "--ties",
-        type=TIES,
-        default="rustbpe",
-        help="Which pair to merge first among pairs with equal counts. hf gives Hugging Face's "
-        "merges, but not its ids.",
-    ),
-    click.option(
-        "--min-count",
-        type=number,
-        default=1,
-        help="Merge only pairs that occur at least this many times.",
+        "--min-count", type=number, default=1, help="Merge only pairs that occur as often."
     ),
 )
 checkpoint = click.option(
-    "--checkpoint",
-    type=COUNTS_FILE,
-    help="Write a checkpoint to this file every few minutes; resume from it if it exists.",
+    "--checkpoint", type=COUNTS_FILE, help="Save the counts so far to this file; resume from it."
 )
 memory_limit = click.option(
     "--memory-limit",
     type=number,
-    help="Memory for counting, in bytes; beyond it, counts are spilled to disk.  [default: half "
-    "of the machine's memory]",
+    help="Bytes of counts in memory.  [default: half of the machine's]",
 )
 weight = click.option(
-    "--weight",
-    multiple=True,
-    metavar="SOURCE=NUMBER",
-    help="Multiply the counts of this source by a weight, such as code.parquet=2.5; may be "
-    "repeated.",
+    "--weight", multiple=True, metavar="SOURCE=NUMBER", help="Multiply the counts of a source."
 )
 #: The options that are fields of `Reading`.
 reading = together(
@@ -272,8 +248,7 @@ many_processes = together(
     click.option(
         "--rank",
         type=click.IntRange(min=0),
-        help="Process the share of this rank.  [default: the index of this task in a SLURM job "
-        "array]",
+        help="Do the share of this rank.  [default: of a job array]",
     ),
     click.option("--world-size", type=number, help="The number of ranks that share the work."),
     click.option("--ray", is_flag=True, help="Run on a Ray cluster."),

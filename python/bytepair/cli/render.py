@@ -43,18 +43,8 @@ TEMPLATES: Final = {
     help="The name of a chat template of the tokenizer, such as tool_use, or of one of "
     f"{', '.join(TEMPLATES)}; or a file, such as template.jinja.  [default: the tokenizer's own]",
 )
-@click.option(
-    "--rows",
-    type=click.Choice([*get_args(RowKind), _PAIRS]),
-    default="messages",
-    help="The layout of each row.",
-)
-@click.option(
-    "--train-on",
-    type=click.Choice(get_args(TrainOn)),
-    default="all",
-    help="The turns of the assistant that are trained on.",
-)
+@option.choice("--rows", [*get_args(RowKind), _PAIRS], "The layout of each row.")
+@option.choice("--train-on", get_args(TrainOn), "The turns to train on.")
 @click.option(
     "--train-field",
     "train_fields",
@@ -62,51 +52,38 @@ TEMPLATES: Final = {
     multiple=True,
     help="A field of these turns that is trained on; may be repeated.  [default: all]",
 )
-@click.option(
+@option.choice(
     "--reasoning",
-    type=click.Choice(["fields", "tags"]),
-    default="fields",
-    help="Where reasoning is: in fields of messages, or also in <think> and </think> in the text.",
+    ["fields", "tags"],
+    "Where reasoning is: in fields, or also in <think> in the text.",
 )
-@click.option(
+@option.choice(
     "--errors",
-    type=click.Choice(["strict", "replace", "skip"]),
-    default="strict",
-    help="With skip, leave out invalid rows, and name the first; with replace, put U+FFFD for half "
-    "a character.",
+    ["strict", "replace", "skip"],
+    "Invalid rows: stop, put U+FFFD, or leave them out.",
 )
 @click.option(
-    "--ignore-field",
-    "ignore_fields",
-    multiple=True,
-    help="A field that is not read; may be repeated.",
+    "--ignore-field", "ignore_fields", multiple=True, help="A field that is not read; repeatable."
 )
 @click.option(
     "--max-tokens", type=option.number, help="The maximum number of ids of a conversation."
 )
-@click.option(
+@option.choice(
     "--truncate",
-    type=click.Choice(get_args(Truncate)),
-    default="tokens",
-    help="What --max-tokens does: cut anywhere, drop the last messages or the oldest turns; or "
-    "split what is longer than a row.",
+    get_args(Truncate),
+    "How --max-tokens shortens: cut, drop messages or turns, or split.",
 )
-@click.option(
+@option.choice(
     "--on-untrained",
-    type=click.Choice(["error", "keep", "drop"]),
-    default="error",
-    help="What to do with a conversation that has nothing to train on.",
+    ["error", "keep", "drop"],
+    "Conversations with nothing to train on.",
 )
 @click.option("--pad-to", type=option.number, help="Pad each conversation to this many ids.")
 @click.option(
     "--pack-to", type=option.number, help="Pack conversations into rows of this many ids."
 )
 @option.threads
-@click.option(
-    "--count",
-    is_flag=True,
-    help="Write only the number of ids of each conversation as a prompt, up to its last answer.",
-)
+@click.option("--count", is_flag=True, help="Write only the number of ids of each prompt.")
 @click.option("--statistics", type=OUTPUT_FILE, help="Write the numbers of the last line as JSON.")
 @click.option("--show", is_flag=True, help="Draw the tokens: green is trained on, red is not.")
 def render(

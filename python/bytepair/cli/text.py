@@ -40,12 +40,10 @@ PIECE_BYTES: Final = 1 << 20
 @click.option(
     "--lines", is_flag=True, help="Treat each line as a document, without its line ending."
 )
-@click.option(
+@option.choice(
     "--special",
-    type=click.Choice(["text", "all", "none", "error"]),
-    default="text",
-    help="How to encode special tokens that occur in the text: as text, as their ids, or stop "
-    "with an error. With none, no added token that is not special is found either.",
+    ["text", "all", "none", "error"],
+    "Special tokens in the text: text, ids or an error.",
 )
 @click.option("--prepend", help="Begin each document with this special token.")
 @click.option("--append", help="End each document with this special token.")

@@ -27,14 +27,11 @@ vocabulary = option.together(
         "--special-token",
         "special_tokens",
         multiple=True,
-        help="A special token; may be repeated.  [default: the nine of nanochat]",
+        help="Repeatable.  [default: nanochat's nine]",
     ),
     click.option("--no-special-tokens", is_flag=True, help="Train without special tokens."),
     click.option(
-        "--reserved",
-        type=click.IntRange(min=0),
-        default=0,
-        help="Reserve this many ids for special tokens that are added later.",
+        "--reserved", type=click.IntRange(min=0), default=0, help="Ids reserved for special tokens."
     ),
     option.merging,
     title="Vocabulary",
@@ -44,23 +41,18 @@ vocabulary = option.together(
 several_sources = option.together(
     option.weight,
     click.option(
-        "--mixture",
-        metavar="NAME=SHARE,...",
-        help="Train on a mixture: the share of each source in the bytes; SOURCE is then NAME=PATH. "
-        "Shares are normalized.",
+        "--mixture", metavar="NAME=SHARE,...", help="The share of each source; SOURCE is NAME=PATH."
     ),
     click.option(
         "--parity",
         is_flag=True,
-        help="Parity-aware BPE: choose each merge from the source that compresses worst; SOURCE "
-        "is NAME=PATH.",
+        help="Merge for the source that compresses worst; SOURCE is NAME=PATH.",
     ),
     click.option(
         "--development",
         multiple=True,
         metavar="NAME=PATH",
-        help="With --parity: the text on which the compression of a source is measured, "
-        "preferably parallel text; may be repeated.",
+        help="For --parity: text to measure on.",
     ),
     title="Several sources",
 )
@@ -74,27 +66,16 @@ def start(text: str) -> float:
 start.__name__ = "number"
 
 superword_options = option.together(
-    click.option(
-        "--superwords",
-        is_flag=True,
-        help="Learn superwords after the other tokens: tokens that span several words.",
-    ),
+    click.option("--superwords", is_flag=True, help="Also learn tokens that span several words."),
     click.option(
         "--superword-start",
         type=start,
         default="0.8",
-        help="The number of ids before the first superword: a fraction of the vocabulary, or a "
-        "count.",
+        help="Ids before them: a share, or a number.",
     ),
+    click.option("--superword-pattern", help="The final split pattern.  [default: by lines]"),
     click.option(
-        "--superword-pattern",
-        help="The split pattern for superwords and for the final tokenizer.  [default: split at "
-        "line ends, digits and runs of punctuation]",
-    ),
-    click.option(
-        "--superword-counts",
-        type=option.PATH,
-        help="If SOURCE is counts: counts of the same text, split by the superword pattern.",
+        "--superword-counts", type=option.PATH, help="If SOURCE is counts: those with this pattern."
     ),
     title="Superwords",
 )
@@ -136,10 +117,7 @@ def superwords_of(options: dict[str, Any]) -> list[bytepair.training.Superwords]
 )
 @click.argument("source", nargs=-1)
 @click.option(
-    "--vocab-size",
-    type=option.size,
-    help="The vocabulary size, including special tokens.  [default: 65536, or 8192 for the sample "
-    "text]",
+    "--vocab-size", type=option.size, help="The number of ids.  [default: 65536; sample text: 8192]"
 )
 @click.option("--out", "-o", type=FOLDER, default="tokenizer", help="The output folder.")
 @option.force
