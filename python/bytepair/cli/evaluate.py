@@ -181,7 +181,6 @@ def _files_of(names: Sequence[str], split: Any) -> Files:
 
 
 def _names(tokenizer: str, against: Sequence[str]) -> dict[str, Any]:
-    """The name of the tokenizer and the tokenizers to compare it with."""
     if "none" in against and set(against) != {"none"}:
         raise Misuse("--against none contradicts the other --against", "give one of them")
     name = Path(tokenizer).resolve().name if Path(tokenizer).exists() else tokenizer

@@ -154,7 +154,6 @@ def _count(tok: bytepair.Tokenizer, source: str, template: Any, how: ChatOptions
 
 
 def _template(tok: bytepair.Tokenizer, name: str | None) -> Any:
-    """The template with a name, of the tokenizer or of this library, or in a file."""
     if name is not None and name.endswith(".jinja"):
         return chat.JinjaTemplate(option.read_text(Path(name)), name=name)
     if name is not None and name not in tok.chat_templates:

@@ -196,7 +196,6 @@ def train(
 
 
 def _untrained(special_tokens: Any, options: bytepair.TrainOptions) -> bytepair.Tokenizer:
-    """A tokenizer without merges that has the special tokens of the one to train."""
     names = special_tokens
     if names == "nanochat":
         names = bytepair.training.NANOCHAT_SPECIAL_TOKENS
@@ -221,7 +220,6 @@ def _source(names: tuple[str, ...], weight: tuple[str, ...], **how: Any) -> Any:
 
 
 def _curve(sweep: bytepair.evaluate.Sweep) -> str:
-    """A bar chart of each doubling of the vocabulary."""
     least, most = int(sweep.sizes[0]), int(sweep.sizes[-1])
     sizes = [*(2**n for n in range(9, 22) if least < 2**n < most), most]
     rows = [(size, sweep.at(size)) for size in sizes]

@@ -369,7 +369,6 @@ def _open_cloud(file: Input, kind: str) -> Any:
 
 
 def _unpack(file: Input, packing: str, into: IO[bytes]) -> int:
-    """Decompress a complete file (parquet is read from its end); return its size."""
     expansion = Expansion(file.name, file.size)
 
     def write(data: bytes) -> None:

@@ -266,11 +266,6 @@ def sample(source: Source, reading: Reading = Reading(), *, seed: int = 0) -> Sa
 
     The sample has at most `max_chars` characters of `reading`, if it says so. The same seed draws
     the same sample.
-
-    Example:
-        >>> one = sample(["one ", "two ", "three "] * 1000, Reading(max_chars=100))
-        >>> 95 < one.chars <= 100, one.is_whole
-        (True, False)
     """
     skips, most = SkipLog(), reading.max_chars
     resolved = resolve(source, split="all")
@@ -297,7 +292,6 @@ def sample(source: Source, reading: Reading = Reading(), *, seed: int = 0) -> Sa
 def _blocks(
     file: Input, reading: Reading, step: int, rng: random.Random, skips: SkipLog
 ) -> Iterator[TextBatch]:
-    """The documents of every `step`-th block of a file, or of its first if it has fewer."""
     for start in dict.fromkeys((rng.randrange(step), 0)):
         is_empty = True
         if kind_of(file.path) == "text":

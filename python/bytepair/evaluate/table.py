@@ -327,7 +327,6 @@ def _grid(rows: list[list[str]], widths: list[int] | None, justify: Any) -> Rich
 
 
 def _least(rows: list[list[str]]) -> list[int]:
-    """The width that each column has at least."""
     from rich.cells import cell_len
 
     columns = (" ".join(column).split() for column in zip(*rows, strict=True))

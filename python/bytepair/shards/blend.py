@@ -227,7 +227,6 @@ def chosen_rows(
 
 
 def _check_same(datasets: Mapping[str, Dataset]) -> None:
-    """Check that the ids of all folders mean the same, and have one type."""
     first, one = next(iter(datasets.items()))
     for name, data in datasets.items():
         for what in ("fingerprint", "dtype"):

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,10 @@ TokenAddress: TypeAlias = "tuple[int, int, int]"
 #: Rows of one chunk: the epoch, the chunk, the first row and the end.
 Run: TypeAlias = "tuple[int, int, int, int]"
 
+#: The rows of one chunk, as pieces of shards: the shards, which of them has each piece, where it
+#: starts, its length; and where the pieces of each row end.
+ChunkRows: TypeAlias = "tuple[list[NDArray[Any]], Index, Index, Index, Index]"
+
 #: How rows are filled: with whole documents, each row beginning with one, or with all ids in order.
 Packing: TypeAlias = Literal["best-fit", "stream"]
 
@@ -47,16 +51,6 @@ BLOCK_UNITS: Final = 1024
 CHUNK_BLOCKS: Final = 64
 #: The number of documents that wait for a row in which they fit, as in nanochat.
 BUFFER_DOCUMENTS: Final = 1000
-
-
-class ChunkRows(NamedTuple):
-    """The rows of one chunk, as pieces of shards; `ends` says where those of each row end."""
-
-    sources: list[NDArray[Any]]
-    which: Index  # the source of each piece
-    starts: Index
-    lengths: Index
-    ends: Index
 
 
 @dataclass
@@ -135,7 +129,7 @@ class Order:
                 if left := sum(end - start for *_, start, end in runs):
                     LOG.info("the last %s rows do not fill a batch and are left out", f"{left:,}")
                 return None
-            count = len(self.plan(epoch, chunk).ends) if self.chunks else 0
+            count = len(self.plan(epoch, chunk)[-1]) if self.chunks else 0
             end = min(row + rows, count)
             if end > row:
                 runs.append((epoch, chunk, row, end))
@@ -170,7 +164,7 @@ class Order:
             ends = np.arange(1, len(starts) + 1, dtype=np.uintp)
         numbers, which = np.unique(shards, return_inverse=True)
         sources = [self.mapped(int(s))[0].view(f"u{self.dtype.itemsize}") for s in numbers]
-        return ChunkRows(sources, which.astype(np.uintp), starts, lengths, ends)
+        return sources, which.astype(np.uintp), starts, lengths, ends
 
     def _chunk_units(self, epoch: int, chunk: int) -> tuple[Index, Index, Index]:
         """The shard, the start and the length of each unit of the blocks of a chunk."""

@@ -87,7 +87,6 @@ def _state_of(folder: Path, job: dict[str, Any], ignore: str) -> FolderState:
 
 
 def _recorded(folder: Path) -> dict[str, Any]:
-    """The job of the unfinished run in a folder; empty if there is none."""
     path = folder / manifest.PROGRESS / manifest.JOB
     return manifest.read_json(path, folder, manifest.parse_job) if path.exists() else {}
 

@@ -165,7 +165,6 @@ class _Count:
             self.counter = None  # it is consumed, also if Ctrl-C was pressed meanwhile
 
     def _show(self, size: int) -> None:
-        """Report progress: this many bytes in addition to those of the checkpoint."""
         size += self.checkpoint.state.bytes
         self._bar.update("count", size, self._share.total(size))
 
@@ -221,11 +220,10 @@ class _Count:
         share, checkpoint = self._share, self.checkpoint
         share.enter(max(sum(file.stat().st_size for file in files), 1))
         end = first + len(files)
-        add = self._add_parquet if _is_parquet(files[0]) else self._add_files
         is_read = True
         while checkpoint.state.reached.file < end:
             with contextlib.suppress(_SaveDueError):
-                is_read = add(files, first)
+                is_read = self._add_core(files, first)
                 checkpoint.state.reached = FilePlace(end, chars=checkpoint.state.reached.chars)
             if checkpoint.is_due:
                 self._save()
@@ -250,45 +248,36 @@ class _Count:
         named = (Skip(str(files[s.file]), s.row, 1, s.reason, s.hint) for s in skips.first)
         self.checkpoint.state.skips.add(*named, documents=skips.documents)
 
-    def _add_files(self, files: list[Path], first: int) -> bool:
-        """Count text and jsonl files from the current place until a checkpoint is due."""
-        counter, start = self._current(), self._place_in(first)
-        sizes = [file.stat().st_size for file in files]
-        before, whole = sum(sizes[: start.file]), sum(sizes)
+    def _add_core(self, files: list[Path], first: int) -> bool:
+        """Count files in the core from the current place until a checkpoint is due."""
+        counter, start, column = self._current(), self._place_in(first), self._reading.column
+        is_parquet, sizes = _is_parquet(files[0]), [file.stat().st_size for file in files]
+        expansions = [Expansion(str(f), size) for f, size in zip(files, sizes, strict=True)]
+        units = sizes  # of which a share is read: bytes, or rows of tables
+        if is_parquet:
+            is_needed = self.checkpoint.path is not None or not self._bar.is_silent
+            units = [_core.parquet_rows(f, column) or 0 for f in files] if is_needed else []
+        before = sum(units[: start.file]) + is_parquet * (start.row - counter.texts)
 
         def report(done: _core.CountProgress) -> None:
-            for number, total in done.expanded.items():
-                Expansion(str(files[number]), sizes[number]).reach(total)
-            share = (before + done.packed) / max(whole, 1)
+            totals = enumerate(done.of_files) if is_parquet else done.expanded.items()
+            for number, total in totals:
+                expansions[number].reach(total)
+            share = (before + (done.texts if is_parquet else done.packed)) / max(sum(units), 1)
             self._report_within(share, done.chars, done.text_bytes)
 
-        inputs = [corpus_file(file) for file in files]
         try:
-            counter.add_files(inputs, self._reading.column, report, start=start, **self._limits())
-        finally:
-            self._note(files, first, counter)
-        return True
-
-    def _add_parquet(self, files: list[Path], first: int) -> bool:
-        """Count parquet files from the current place until a checkpoint is due."""
-        how, counter, start = self._reading, self._current(), self._place_in(first)
-        is_needed = how.checkpoint is not None or not self._bar.is_silent
-        rows = [_core.parquet_rows(f, how.column) or 0 for f in files] if is_needed else []
-        before, texts_before = sum(rows[: start.file]) + start.row, counter.texts
-        expansions = [Expansion(str(file), file.stat().st_size) for file in files]
-
-        def report(done: _core.CountProgress) -> None:
-            for expansion, total in zip(expansions, done.of_files, strict=True):
-                expansion.reach(total)
-            share = (before + done.texts - texts_before) / max(sum(rows), 1)
-            self._report_within(share, done.chars, done.text_bytes)
-
-        most = most_page_bytes(how.max_document_bytes)
-        try:
+            if not is_parquet:
+                inputs = [corpus_file(file) for file in files]
+                counter.add_files(inputs, column, report, start=start, **self._limits())
+                return True
+            most = most_page_bytes(self._reading.max_document_bytes)
             return counter.add_parquet(
-                files, how.column, report, start=start, most_page_bytes=most, **self._limits()
+                files, column, report, start=start, most_page_bytes=most, **self._limits()
             )
         except OSError as error:
+            if not is_parquet:
+                raise
             raise CorpusError(str(error)) from error
         finally:
             self._note(files, first, counter)

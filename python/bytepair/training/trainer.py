@@ -167,7 +167,6 @@ def _report_end(tokenizer: Tokenizer, options: TrainSettings, bar: Bar) -> None:
 
 
 def _finished(tokenizer: Tokenizer, options: TrainSettings) -> Tokenizer:
-    """Warn of what is not as requested, and pad the vocabulary size."""
     ranks = tokenizer.mergeable_ranks() if options.special_tokens else {}
     for name in options.special_tokens:
         if (id := ranks.get(name.encode())) is not None:
