@@ -19,8 +19,7 @@ from bytepair.errors import PlanError
 from bytepair.tokenizer import Tokenizer
 
 __all__ = [
-    "PRESET", "PRESETS", "DataPlan", "Measurement", "Preset", "measure", "model_params",
-    "plan_data",
+    "PRESET", "PRESETS", "DataPlan", "Measurement", "Preset", "measure", "plan_data",
 ]  # fmt: skip
 
 #: The approximate speed of two cores on English text; `measure` measures your machine.
@@ -44,7 +43,7 @@ class Preset:
         chars_per_token: characters of text read per training token.
         chars_per_shard: characters per text shard.
         dataset: the data set, as named by `bytepair.corpus.download_dataset`.
-        shards: the number of its training shards; infinity means unlimited.
+        shards: the number of its training shards.
     """
 
     vocab_size: int
@@ -53,7 +52,7 @@ class Preset:
     chars_per_token: float
     chars_per_shard: int
     dataset: str
-    shards: float
+    shards: int
 
 
 #: The defaults of nanochat. 2025: the ratio of Chinchilla, counting all parameters. 2026: counting
@@ -74,7 +73,7 @@ class DataPlan:
         tokens: the number of training tokens.
         chars: the number of characters that give this many tokens.
         shards: the number of text shards with this many characters, rounded up.
-        available: the number of shards in the data set; infinity means unlimited.
+        available: the number of shards in the data set.
         disk_bytes: the size of the token shards in bytes.
         seconds: the time to encode the text.
         vocab_size: the vocabulary size.
@@ -85,7 +84,7 @@ class DataPlan:
     tokens: float
     chars: float
     shards: int
-    available: float
+    available: int
     disk_bytes: float
     seconds: float
     vocab_size: int
@@ -142,7 +141,6 @@ def plan_data(
     chars_per_token: float | None = None,
     chars_per_second: float = CHARS_PER_SECOND,
     chars_per_shard: int | None = None,
-    available: float | None = None,
 ) -> DataPlan:
     """Estimate the data that training a model needs.
 
@@ -158,7 +156,6 @@ def plan_data(
         chars_per_token: characters per token, as returned by `measure`.
         chars_per_second: characters encoded per second, as returned by `measure`.
         chars_per_shard: characters per text shard.
-        available: the number of shards in the data set, for the warning; `math.inf` disables it.
 
     Raises:
         PlanError: if the preset is unknown, neither `params` nor `depth` is given, all of `params`,
@@ -184,8 +181,8 @@ def plan_data(
     for name, value in {**given, **others}.items():
         if value is not None and not 0 < value < math.inf:
             raise PlanError(f"{name} is {value}; it must be positive")
-    changed: dict[str, Any] = {**given, "shards": available}
-    numbers = replace(PRESETS[preset], **{n: v for n, v in changed.items() if v is not None})
+    changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    numbers = replace(PRESETS[preset], **changed)
     if params is not None and depth is not None and width is not None:
         raise PlanError("params, width and depth are all given", hint="omit one of the three")
     if depth is not None and width is None:
@@ -193,7 +190,7 @@ def plan_data(
     if params is None:
         if depth is None or width is None:
             raise PlanError("pass the number of parameters (params) or of layers (depth)")
-        params = model_params(depth, width, numbers.vocab_size, numbers.tables)
+        params = _model_params(depth, width, numbers.vocab_size, numbers.tables)
     tokens = params * numbers.ratio
     chars = tokens * numbers.chars_per_token
     return DataPlan(
@@ -209,19 +206,11 @@ def plan_data(
     )
 
 
-def model_params(depth: int, width: int, vocab_size: int, tables: int = 2) -> int:
-    """The number of parameters of a nanochat model.
+def _model_params(depth: int, width: int, vocab_size: int, tables: int) -> int:
+    """The number of parameters of a nanochat model, with one or both of its embedding tables.
 
-    Each layer has 4 matrices of width x width for attention and 8 for its MLP; the embedding tables
-    for input and output have `vocab_size` rows each. `tables=1` counts one of them, as nanochat
-    does in 2026.
-
-    Example:
-        >>> from bytepair.plan import model_params
-        >>> model_params(20, 1280, 65536)
-        560988160
-        >>> model_params(24, 1536, 32768, tables=1)
-        729808896
+    Each layer has 4 matrices of width x width for attention and 8 for its MLP; the tables for input
+    and output have `vocab_size` rows each.
     """
     return 12 * depth * width**2 + tables * vocab_size * width
 

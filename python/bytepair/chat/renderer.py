@@ -123,7 +123,12 @@ class TemplateWriter(Writer):
             content: Any = message.get("content")
             if len(message) > 2 or self._adds:
                 content = calls.body(self.template, index, message)
-            role.write(index, content, out, train_fields, role is before)
+            if train_fields is None and role.each is None and isinstance(content, str):
+                text = content.strip() if self.template.strip else content
+                out.items += [*role.open[0], text, *role.end[0]]
+                out.trained += role.mask_of_text
+            else:
+                role.write(index, content, out, train_fields, role is before)
             if trained is not None and not trained[index]:
                 out.trained[start:] = bytes(len(out.trained) - start)
             before = role
@@ -198,8 +203,8 @@ class _Role:
         self.end = [*self.close[0], None], self.close[1] + b"\0"  # None ends the message
         self._trained = role.trained
         self.is_trained = role.trained or any(part.trained for part in role.parts.values())
-        self._mask_of_text = self.open[1] + bytes([role.trained]) + self.end[1]
-        self._each = (
+        self.mask_of_text = self.open[1] + bytes([role.trained]) + self.end[1]
+        self.each = (
             (writer.frame(role.each.open), writer.frame(role.each.close)) if role.each else None
         )
         self.parts = {
@@ -216,17 +221,11 @@ class _Role:
         goes_on: bool,
     ) -> None:
         """Append a message; if it goes on, it shares the turn of the one before it."""
-        if train_fields is None and self._each is None and isinstance(content, str):
-            out.items += self.open[0]
-            out.items.append(content.strip() if self._strip else content)
-            out.items += self.end[0]
-            out.trained += self._mask_of_text
-            return
-        if goes_on and self._each:
+        if goes_on and self.each:
             del out.items[-len(self.end[0]) :], out.trained[-len(self.end[0]) :]
         else:
             _extend(out, self.open)
-        before, after = self._each or (_NOTHING, _NOTHING)
+        before, after = self.each or (_NOTHING, _NOTHING)
         _extend(out, before)
         last: MessageField = "content"
         for last, more in self.content(index, content):
