@@ -85,10 +85,8 @@ class RenderStatistics:
 
     def __str__(self) -> str:
         """One line with the numbers that matter."""
-        left_out = {
-            "skipped": self.skipped, "dropped": self.dropped, "cut": self.cut, "split": self.split,
-            "untrained": self.untrained, "unanswered": self.unanswered, "unasked": self.unasked,
-        }  # fmt: skip
+        names = "skipped", "dropped", "cut", "split", "untrained", "unanswered", "unasked"
+        left_out = {name: getattr(self, name) for name in names}
         share = self.trained / self.ids if self.ids else 0
         parts = [
             f"{self.conversations:,} conversation{'s' * (self.conversations != 1)}",
