@@ -11,7 +11,7 @@ import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.files.safe import MAX_VOCAB_SIZE, read_file
@@ -23,8 +23,20 @@ from bytepair.formats.pieces import CONTROL, NORMAL, UNKNOWN, ScoredPiece
 _MODELS: Final = {1: "unigram", 2: "BPE", 3: "word", 4: "char"}
 _BPE: Final = 2
 
-#: The fields of the training section that give the id of a token, and their defaults.
-_ROLES: Final = {"unk_token": (40, 0), "bos_token": (41, 1), "eos_token": (42, 2)}
+#: The fields that are read, by their numbers: names and types.
+_Fields: TypeAlias = dict[int, tuple[str, type]]
+_PIECE: Final[_Fields] = {1: ("piece", str), 2: ("score", float), 3: ("type", int)}
+_TRAINING: Final[_Fields] = {
+    3: ("model_type", int), 24: ("treat_whitespace_as_suffix", int), 40: ("unk_token", int),
+    41: ("bos_token", int), 42: ("eos_token", int), 43: ("pad_token", int),
+}  # fmt: skip
+_NORMALIZATION: Final[_Fields] = {
+    1: ("name", str), 2: ("precompiled_charsmap", bytes), 3: ("add_dummy_prefix", int),
+    4: ("remove_extra_whitespaces", int), 5: ("escape_whitespaces", int),
+}  # fmt: skip
+
+#: The ids of tokens where the training section does not give them; that of padding has none.
+_ROLES: Final = {"unk_token": 0, "bos_token": 1, "eos_token": 2, "pad_token": -1}
 
 
 def is_one(head: bytes) -> bool:
@@ -40,37 +52,34 @@ def read(path: Path, options: LoadOptions) -> Parts:
 def parse(data: bytes, options: LoadOptions) -> Parts:
     """The values in the bytes of a model; see `read`."""
     pieces: list[ScoredPiece] = []
-    training: dict[int, Field] = {}
-    normalization: dict[int, Field] = {}
-    for field in fields(data):
-        if field[0] == 1:
-            pieces.append(_piece(field, len(pieces)))
-        elif field[0] in {2, 3}:
-            inner = training if field[0] == 2 else normalization
-            inner |= {one[0]: one for one in fields(as_bytes(field, "a specification"), field[2])}
+    training: dict[str, Any] = {}
+    normalization: dict[str, Any] = {}
+    for number, value, start in fields(data):
+        if number == 1:
+            if len(pieces) >= MAX_VOCAB_SIZE:
+                raise FormatError("pieces", f"there are more than {MAX_VOCAB_SIZE}")
+            place = f"pieces[{len(pieces)}]"
+            piece = _message(value, start, _PIECE, place)
+            values = piece.get("piece", ""), piece.get("score", 0.0), piece.get("type", NORMAL)
+            pieces.append(ScoredPiece(*values))
+        elif number == 2:
+            training |= _message(value, start, _TRAINING, "trainer_spec")
+        elif number == 3:
+            normalization |= _message(value, start, _NORMALIZATION, "normalizer_spec")
     _check_training(training)
-    prefix = _check_normalization(normalization, options)
-    form = "spaces always" if prefix else "spaces"
-    return scored.parts(dict(enumerate(pieces)), form, _roles(training, pieces), "pieces")
+    _check_normalization(normalization, options)
+    form = "spaces always" if normalization.get("add_dummy_prefix", 1) else "spaces"
+    notes = {}
+    for role, default in _ROLES.items():
+        id = training.get(role, default)
+        is_known = 0 <= id < len(pieces)
+        if is_known and (role == "pad_token" or pieces[id].kind in {CONTROL, UNKNOWN}):
+            notes[role] = pieces[id].text
+    return scored.parts(dict(enumerate(pieces)), form, notes, "pieces")
 
 
-def _piece(field: Field, number: int) -> ScoredPiece:
-    if number >= MAX_VOCAB_SIZE:
-        raise FormatError("pieces", f"there are more than {MAX_VOCAB_SIZE}")
-    place = f"pieces[{number}]"
-    text, score, kind = "", 0.0, NORMAL
-    for inner in fields(as_bytes(field, place), field[2]):
-        if inner[0] == 1:
-            text = as_text(inner, f"{place}.piece")
-        elif inner[0] == 2:
-            score = as_float(inner, f"{place}.score")
-        elif inner[0] == 3:
-            kind = as_int(inner, f"{place}.type")
-    return ScoredPiece(text, score, kind)
-
-
-def _check_training(training: dict[int, Field]) -> None:
-    kind = as_int(training[3], "model_type") if 3 in training else 1
+def _check_training(training: dict[str, Any]) -> None:
+    kind = training.get("model_type", 1)
     if kind != _BPE:
         raise UnsupportedError(
             "trainer_spec.model_type",
@@ -78,25 +87,21 @@ def _check_training(training: dict[int, Field]) -> None:
             hint="train a model with --model_type=bpe --byte_fallback, or use the library "
             "sentencepiece",
         )
-    if 24 in training and as_int(training[24], "treat_whitespace_as_suffix"):
+    if training.get("treat_whitespace_as_suffix"):
         raise UnsupportedError(
             "trainer_spec.treat_whitespace_as_suffix", "spaces are put after texts"
         )
 
 
-def _check_normalization(spec: dict[int, Field], options: LoadOptions) -> bool:
-    """Refuse a normalization that changes more than spaces; says whether one is put first."""
-
-    def is_set(number: int, name: str) -> bool:
-        return bool(as_int(spec[number], name)) if number in spec else True
-
-    rule = as_text(spec[1], "normalizer_spec.name") if 1 in spec else ""
+def _check_normalization(spec: dict[str, Any], options: LoadOptions) -> None:
+    """Refuse a normalization that changes more than spaces."""
     wrong = None
-    if 2 in spec and as_bytes(spec[2], "precompiled_charsmap"):
+    if spec.get("precompiled_charsmap"):
+        rule = spec.get("name", "")
         wrong = ("precompiled_charsmap", f"the rule {rule!r} exchanges characters of texts")
-    elif is_set(4, "remove_extra_whitespaces"):
+    elif spec.get("remove_extra_whitespaces", 1):
         wrong = ("remove_extra_whitespaces", "spaces of texts are dropped")
-    elif not is_set(5, "escape_whitespaces"):
+    elif not spec.get("escape_whitespaces", 1):
         wrong = ("escape_whitespaces", "it is off, so spaces do not become U+2581")
     if wrong and not options.lossy:
         raise UnsupportedError(
@@ -107,20 +112,9 @@ def _check_normalization(spec: dict[int, Field], options: LoadOptions) -> bool:
             hint="normalize them yourself and pass lossy=True to read the rest, or train with "
             "--normalization_rule_name=identity --remove_extra_whitespaces=false",
         )
-    return is_set(3, "add_dummy_prefix")
 
 
-def _roles(training: dict[int, Field], pieces: list[ScoredPiece]) -> dict[str, str]:
-    """Notes of the tokens that have a role."""
-    notes = {}
-    for role, (number, default) in _ROLES.items():
-        id = as_int(training[number], role) if number in training else default
-        if 0 <= id < len(pieces) and pieces[id].kind in {CONTROL, UNKNOWN}:
-            notes[role] = pieces[id].text
-    if 43 in training and 0 <= (pad := as_int(training[43], "pad_id")) < len(pieces):
-        notes["pad_token"] = pieces[pad].text
-    return notes
-
+# ---------------------------------------------------------------------------- protocol buffers
 
 #: The number of a field, its value, and its offset in the file. A value is a number, eight or four
 #: raw bytes, or the bytes of a string or of a message, with their offset.
@@ -129,6 +123,40 @@ Field: TypeAlias = tuple[int, int | bytes, int]
 _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
 #: A number has at most 64 bits, in groups of 7.
 _MOST_GROUPS: Final = 10
+
+
+def _message(data: int | bytes, start: int, known: _Fields, place: str) -> dict[str, Any]:
+    """The values of the known fields of a message at a place, by their names."""
+    if not isinstance(data, bytes):
+        raise FormatError(f"byte {start}", f"{place} is a number")
+    values = {}
+    for number, value, at in fields(data, start):
+        if number in known:
+            name, kind = known[number]
+            try:
+                values[name] = _value(value, kind)
+            except ValueError as error:
+                raise FormatError(f"byte {at}", f"{place}.{name} {error}") from None
+    return values
+
+
+def _value(value: int | bytes, kind: type) -> Any:
+    """The value of a field of a type; numbers have 32 bits."""
+    if kind is int:
+        if isinstance(value, bytes):
+            raise ValueError("is not a number")
+        low = value & 0xFFFFFFFF
+        return low - (1 << 32) if low >> 31 else low
+    if not isinstance(value, bytes):
+        raise ValueError("is a number")  # noqa: TRY004 - the file is wrong, not the program
+    if kind is float and len(value) != 4:
+        raise ValueError(f"has {len(value)} bytes, not 4")
+    if kind is float:
+        return struct.unpack("<f", value)[0]
+    try:
+        return value.decode() if kind is str else value
+    except UnicodeDecodeError:
+        raise ValueError("is not UTF-8") from None
 
 
 def fields(data: bytes, start: int = 0) -> Iterator[Field]:
@@ -174,34 +202,3 @@ def _number(data: bytes, at: int, start: int) -> tuple[int, int]:
         if byte < 0x80:
             return value & (1 << 64) - 1, at + group + 1
     raise FormatError(f"byte {start + at}", f"a number has more than {_MOST_GROUPS} bytes")
-
-
-def as_bytes(field: Field, what: str) -> bytes:
-    """The value of a field that must be a string, a message or a number of fixed length."""
-    if not isinstance(field[1], bytes):
-        raise FormatError(f"byte {field[2]}", f"{what} is a number")
-    return field[1]
-
-
-def as_text(field: Field, what: str) -> str:
-    """The value of a field that must be a text in UTF-8."""
-    try:
-        return as_bytes(field, what).decode()
-    except UnicodeDecodeError:
-        raise FormatError(f"byte {field[2]}", f"{what} is not UTF-8") from None
-
-
-def as_int(field: Field, what: str) -> int:
-    """The value of a field that must be a number of 32 bits with a sign."""
-    if isinstance(field[1], bytes):
-        raise FormatError(f"byte {field[2]}", f"{what} is not a number")
-    low = field[1] & 0xFFFFFFFF
-    return low - (1 << 32) if low >> 31 else low
-
-
-def as_float(field: Field, what: str) -> float:
-    """The value of a field that must be a fraction of 32 bits."""
-    data = as_bytes(field, what)
-    if len(data) != 4:
-        raise FormatError(f"byte {field[2]}", f"{what} has {len(data)} bytes, not 4")
-    return float(struct.unpack("<f", data)[0])

@@ -146,9 +146,6 @@ def engine_of(original: tokenizers.Tokenizer, equal: Tokenizer | None = None) ->
     )
 
 
-#: The components of a tokenizer that may be changed in place.
-COMPONENTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder", "model")
-
 _OF_MODELS = (
     "dropout",
     "unk_token",

@@ -11,15 +11,14 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from bytepair._internal.checks import check_many
 from bytepair.compat.conversions import to_huggingface
 from bytepair.compat.huggingface.encoding import (
-    COMPONENTS,
     Call,
     Engine,
     Settings,
@@ -35,6 +34,33 @@ if TYPE_CHECKING:
     import tokenizers
 
 logger = logging.getLogger("bytepair.compat.huggingface")
+
+
+def _reader(name: str) -> Any:
+    """A class method that reads a tokenizer as that of the original does."""
+
+    def read(kind: type[Tokenizer], *args: Any, **how: Any) -> Tokenizer:
+        return kind(getattr(_class(), name)(*args, **how))
+
+    read.__name__, read.__doc__ = name, f"See `tokenizers.Tokenizer.{name}`."
+    return classmethod(read)
+
+
+def _component(name: str) -> property:
+    """A property for a component of the original, which the caller may change in place."""
+
+    def component(self: Tokenizer) -> Any:
+        with self._lock:
+            if name not in self._states:
+                self._states[name] = state_of(self._original, name)
+            return getattr(self._original, name)
+
+    def replace(self: Tokenizer, value: Any) -> None:
+        with self._lock:
+            setattr(self._original, name, value)
+            self._forget(name)
+
+    return property(component, replace, doc=f"The `{name}` of the original.")
 
 
 class Tokenizer:
@@ -75,39 +101,10 @@ class Tokenizer:
         self._states: dict[str, Any] = {}  # of components that others may change in place
         self._calls: dict[bool, Call | None] = {}  # with and without special tokens
 
-    # ------------------------------------------------------------ files
+    # ------------------------------------------------------------ files and copies
 
-    @classmethod
-    def from_str(cls, json: str) -> Self:
-        """Read the text of a `tokenizer.json`."""
-        return cls(_class().from_str(json))
-
-    @classmethod
-    def from_buffer(cls, buffer: bytes) -> Self:
-        """Read the bytes of a `tokenizer.json`."""
-        return cls(_class().from_buffer(buffer))
-
-    @classmethod
-    def from_file(cls, path: str) -> Self:
-        """Read a `tokenizer.json`."""
-        return cls(_class().from_file(path))
-
-    @classmethod
-    def from_pretrained(
-        cls, identifier: str, revision: str = "main", token: str | None = None
-    ) -> Self:
-        """Read the `tokenizer.json` of a repository of the hub."""
-        return cls(_class().from_pretrained(identifier, revision, token))
-
-    def to_str(self, pretty: bool = False) -> str:
-        """The text of a `tokenizer.json`."""
-        with self._lock:
-            return self._original.to_str(pretty)
-
-    def save(self, path: str, pretty: bool = True) -> None:
-        """Write a `tokenizer.json`."""
-        with self._lock:
-            self._original.save(path, pretty)
+    from_str, from_buffer = _reader("from_str"), _reader("from_buffer")
+    from_file, from_pretrained = _reader("from_file"), _reader("from_pretrained")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as the text of a `tokenizer.json`."""
@@ -198,12 +195,6 @@ class Tokenizer:
             finally:
                 _apply(self._original, before)
 
-    def _change(self, change: Callable[[tokenizers.Tokenizer], Any]) -> Any:
-        """Change the added tokens or the model of the original."""
-        with self._lock:
-            self._forget()
-            return change(self._original)
-
     # ------------------------------------------------------------ encoding
 
     def encode(
@@ -271,16 +262,6 @@ class Tokenizer:
         with self._lock:
             return self._original.post_process(theirs(encoding), theirs(pair), add_special_tokens)
 
-    async def async_encode(self, *args: Any, **kwargs: Any) -> Any:
-        """See `encode`; a thread encodes, while other tasks continue."""
-        return await asyncio.to_thread(self.encode, *args, **kwargs)
-
-    async def async_encode_batch(self, *args: Any, **kwargs: Any) -> list[Any]:
-        """See `encode_batch`; a thread encodes, while other tasks continue."""
-        return await asyncio.to_thread(self.encode_batch, *args, **kwargs)
-
-    async_encode_batch_fast = async_encode_batch
-
     # ------------------------------------------------------------ decoding
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
@@ -310,43 +291,36 @@ class Tokenizer:
         with self._lock:
             return self._original.decode_batch(sequences, skip_special_tokens)
 
-    async def async_decode_batch(self, *args: Any, **kwargs: Any) -> list[str]:
-        """See `decode_batch`; a thread decodes, while other tasks continue."""
-        return await asyncio.to_thread(self.decode_batch, *args, **kwargs)
-
-    # ------------------------------------------------------------ the vocabulary
+    # ------------------------------------------------------------ the rest
 
     def __getattr__(self, name: str) -> Any:
-        """What depends on no setting is the original's."""
-        if name in _OF_ORIGINAL:
+        """Methods that the original has, with the same arguments; their names stand below."""
+        if name in _QUESTIONS:
             return getattr(self._original, name)
+        if name in _CHANGES or name in _SETTINGS or name in _FILES:
+            return partial(self._call_original, name)
+        if name in _ASYNC:
+            return partial(asyncio.to_thread, getattr(self, name.removeprefix("async_")))
         raise AttributeError(f"a Tokenizer has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *_OF_ORIGINAL]
+        return [*super().__dir__(), *_QUESTIONS, *_CHANGES, *_SETTINGS, *_FILES, *_ASYNC]
 
-    def add_tokens(self, tokens: list[Any]) -> int:
-        """Add tokens that are searched for in texts; returns the number of new ones."""
-        added: int = self._change(lambda original: original.add_tokens(tokens))
-        return added
-
-    def add_special_tokens(self, tokens: list[Any]) -> int:
-        """Add tokens that are searched for in texts and omitted from decoded text."""
-        added: int = self._change(lambda original: original.add_special_tokens(tokens))
-        return added
-
-    def train(self, files: list[str], trainer: Any = None) -> None:
-        """Train the model again, with `tokenizers`."""
-        self._change(lambda original: original.train(files, trainer))
-
-    def train_from_iterator(
-        self, iterator: Any, trainer: Any = None, length: int | None = None
-    ) -> None:
-        """Train the model again, with `tokenizers`."""
-        texts = check_many("iterator", iterator, "str or of lists of str")
-        self._change(lambda original: original.train_from_iterator(texts, trainer, length))
+    def _call_original(self, name: str, *args: Any, **how: Any) -> Any:
+        """Call a method of the original; what it changes is read again."""
+        with self._lock:
+            result = getattr(self._original, name)(*args, **how)
+            if name in _CHANGES:
+                self._forget()
+            if name in _SETTINGS:
+                self._settings, self._calls = _settings_of(self._original), {}
+            return result
 
     # ------------------------------------------------------------ settings
+
+    normalizer, pre_tokenizer = _component("normalizer"), _component("pre_tokenizer")
+    post_processor, decoder = _component("post_processor"), _component("decoder")
+    model = _component("model")
 
     @property
     def encode_special_tokens(self) -> bool:
@@ -355,7 +329,9 @@ class Tokenizer:
 
     @encode_special_tokens.setter
     def encode_special_tokens(self, value: bool) -> None:
-        self._setting(lambda original: setattr(original, "encode_special_tokens", value))
+        with self._lock:
+            self._original.encode_special_tokens = value
+            self._settings, self._calls = _settings_of(self._original), {}
 
     @property
     def is_bare(self) -> bool:
@@ -374,55 +350,19 @@ class Tokenizer:
         settings = self._settings[2]
         return settings and dict(settings)
 
-    def enable_truncation(self, max_length: int, *args: Any, **how: Any) -> None:
-        """Truncate texts; see `tokenizers.Tokenizer.enable_truncation`."""
-        self._setting(lambda original: original.enable_truncation(max_length, *args, **how))
 
-    def no_truncation(self) -> None:
-        """Do not truncate texts."""
-        self._setting(lambda original: original.no_truncation())
-
-    def enable_padding(self, *args: Any, **how: Any) -> None:
-        """Pad texts; see `tokenizers.Tokenizer.enable_padding`."""
-        self._setting(lambda original: original.enable_padding(*args, **how))
-
-    def no_padding(self) -> None:
-        """Do not pad texts."""
-        self._setting(lambda original: original.no_padding())
-
-    def _setting(self, change: Callable[[tokenizers.Tokenizer], Any]) -> None:
-        with self._lock:
-            change(self._original)
-            self._settings = _settings_of(self._original)
-            self._calls = {}
-
-
-#: The questions that the original answers.
-_OF_ORIGINAL = (
+#: The methods of the original: those that ask, those that change the model, those that change the
+#: settings, and those that write; and ours that a thread does, while other tasks continue.
+_QUESTIONS: Final = (
     "token_to_id", "id_to_token", "get_vocab", "get_vocab_size", "get_added_tokens_decoder",
     "num_special_tokens_to_add",
 )  # fmt: skip
-
-
-def _component(name: str) -> property:
-    """A property for a component of the original, which the caller may change in place."""
-
-    def component(self: Tokenizer) -> Any:
-        with self._lock:
-            if name not in self._states:
-                self._states[name] = state_of(self._original, name)
-            return getattr(self._original, name)
-
-    def replace(self: Tokenizer, value: Any) -> None:
-        with self._lock:
-            setattr(self._original, name, value)
-            self._forget(name)
-
-    return property(component, replace, doc=f"The `{name}` of the original.")
-
-
-for _name in COMPONENTS:
-    setattr(Tokenizer, _name, _component(_name))
+_CHANGES: Final = ("add_tokens", "add_special_tokens", "train", "train_from_iterator")
+_SETTINGS: Final = ("enable_truncation", "no_truncation", "enable_padding", "no_padding")
+_FILES: Final = ("to_str", "save")
+_ASYNC: Final = (
+    "async_encode", "async_encode_batch", "async_encode_batch_fast", "async_decode_batch",
+)  # fmt: skip
 
 
 def _class() -> Any:
@@ -432,7 +372,7 @@ def _class() -> Any:
 
 
 def _restored(kind: type[Tokenizer], json: str, split: bool) -> Tokenizer:
-    tokenizer = kind.from_str(json)
+    tokenizer: Tokenizer = kind.from_str(json)
     tokenizer.encode_special_tokens = split
     return tokenizer
 
