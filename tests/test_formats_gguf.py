@@ -113,7 +113,7 @@ def test_the_rule_that_differs_least_is_named_and_in_what(
     pattern: str, name: str, said: str
 ) -> None:
     tok = small(pattern=pattern)
-    assert llamacpp.nearest(tok) == name
+    assert llamacpp.nearest(tok).name == name
     (lost,) = bytepair.compat.export_losses(tok, "gguf")
     assert f"its rule {name!r} differs least: " in lost
     assert said in lost

@@ -151,7 +151,7 @@ def test_qwen(origin: str, file: str, rule: str, documents: Documents, tmp_path:
     path = package(origin) / file
     entry = llamacpp.rule(rule)
     assert entry is not None
-    pattern, _ = entry
+    pattern = entry.pattern
     ranks = load_tiktoken_bpe(str(path))
     theirs = tiktoken.Encoding(
         "qwen", pat_str=str(pattern), mergeable_ranks=ranks, special_tokens={}

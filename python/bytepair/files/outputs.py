@@ -42,14 +42,9 @@ def sync(file: int) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Flush the entries of a folder to the disk; does nothing on Windows, which cannot open one."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    handle = os.open(folder, os.O_DIRECTORY)
-    try:
-        with naming(folder):
+    with _opened(folder) as handle, naming(folder):
+        if handle is not None:
             os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextmanager
@@ -152,7 +147,11 @@ def locked(path: Path, in_use: Exception | None = None) -> Iterator[None]:
                 _lock(file.fileno())
             except BlockingIOError as error:
                 raise in_use or error from None
-            if not _is_file(path, file.fileno()):
+            try:
+                is_there = os.path.samestat(path.stat(), os.fstat(file.fileno()))
+            except FileNotFoundError:
+                is_there = False
+            if not is_there:
                 continue  # the previous holder has removed it
             try:
                 yield
@@ -178,14 +177,6 @@ def _lock(handle: int) -> None:
             raise
     else:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _is_file(path: Path, handle: int) -> bool:
-    """Whether a file descriptor refers to the file that now has this path."""
-    try:
-        return os.path.samestat(path.stat(), os.fstat(handle))
-    except FileNotFoundError:
-        return False
 
 
 def remove_own(path: Path) -> None:
@@ -268,7 +259,10 @@ def scratch() -> Iterator[Path]:
     from tempfile import TemporaryDirectory, gettempdir
 
     prefix = f"bytepair-{zlib.crc32(platform.node().encode()):08x}-"
-    _remove_unowned(Path(gettempdir()), prefix)
+    with suppress(OSError), os.scandir(gettempdir()) as entries:
+        for entry in entries:
+            if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False):
+                _remove_unowned(entry)
     # Windows cannot remove files that are open, and an error may keep their owner alive.
     left = sys.platform == "win32"
     with (
@@ -280,15 +274,8 @@ def scratch() -> Iterator[Path]:
         yield Path(name)
 
 
-def _remove_unowned(root: Path, prefix: str) -> None:
-    """Remove the folders of processes that are gone."""
-    with suppress(OSError), os.scandir(root) as entries:
-        for entry in entries:
-            if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False):
-                _remove_if_unowned(entry)
-
-
-def _remove_if_unowned(entry: os.DirEntry[str]) -> None:
+def _remove_unowned(entry: os.DirEntry[str]) -> None:
+    """Remove a temporary folder whose process is gone."""
     import shutil
 
     with suppress(OSError):  # locked, of another user, or already removed

@@ -121,13 +121,15 @@ def rank_file(name: str) -> Path | None:
     """The file with the ranks of an encoding on this machine, or None."""
     ranks = ENCODINGS[name].ranks
     expected = RANK_FILES[ranks]
-    for path, is_named in _files(name, ranks):
+    hashed = hashlib.sha1(f"{URL}{ranks}.tiktoken".encode(), usedforsecurity=False).hexdigest()
+    names = dict.fromkeys([f"{name}.tiktoken", name, f"{ranks}.tiktoken", hashed])
+    for path in (place.path / one for place in rank_places() for one in names):
         if not path.is_file():
             continue
         digest = hashlib.sha256(read_file(path)).hexdigest()
         if digest == expected:
             return path
-        if is_named:  # tiktoken removes files that it named and fetches them again
+        if path.name != hashed:  # tiktoken removes files that it named and fetches them again
             raise FormatError(
                 str(path),
                 f"this is not the rank file of {name}: its SHA-256 is {digest}, that of "
@@ -135,15 +137,6 @@ def rank_file(name: str) -> Path | None:
                 hint="remove it",
             )
     return None
-
-
-def _files(name: str, ranks: str) -> Iterator[tuple[Path, bool]]:
-    """The possible paths of a rank file, and whether its name identifies it."""
-    digest = hashlib.sha1(f"{URL}{ranks}.tiktoken".encode(), usedforsecurity=False).hexdigest()
-    for place in rank_places():
-        for file_name in dict.fromkeys([f"{name}.tiktoken", name, f"{ranks}.tiktoken"]):
-            yield place.path / file_name, True
-        yield place.path / digest, False
 
 
 def _missing(name: str, reason: str) -> NotFetchedError:

@@ -127,12 +127,13 @@ class Metadata(NamedTuple):
         """The values of notes; other notes are left out."""
         return cls(
             tokens={entry.note: notes[entry.note] for entry in TOKENS if entry.note in notes},
-            flags={
-                entry.note: _bool(notes, entry.note) for entry in FLAGS if notes.get(entry.note)
-            },
+            flags={entry.note: _flag(notes, entry) for entry in FLAGS if notes.get(entry.note)},
             template=notes.get(TEMPLATE_NOTE),
             templates=templates_of(notes),
-            stops=_stops(notes),
+            stops=[
+                stop if isinstance(stop, str) else id_of(stop, f"the note {JSON_NOTES['stops']!r}")
+                for stop in json_note(notes, JSON_NOTES["stops"], list)
+            ],
             config=json_note(notes, JSON_NOTES["config"], dict),
             generation=json_note(notes, JSON_NOTES["generation"], dict),
         )
@@ -154,16 +155,8 @@ def templates_of(notes: Mapping[str, str]) -> dict[str, str]:
     return {name: typed(text, str, f"the note {key!r}: {name!r}") for name, text in by_name.items()}
 
 
-def _bool(notes: Mapping[str, str], flag: str) -> bool:
-    if notes[flag] not in {"true", "false"}:
-        raise FormatError(f"the note {flag!r}", f"{notes[flag]!r} is neither 'true' nor 'false'")
-    return notes[flag] == "true"
-
-
-def _stops(notes: Mapping[str, str]) -> list[str | int]:
-    key = JSON_NOTES["stops"]
-    stops = json_note(notes, key, list)
-    for stop in stops:
-        if not isinstance(stop, str):
-            id_of(stop, f"the note {key!r}")
-    return stops
+def _flag(notes: Mapping[str, str], entry: MetadataEntry) -> bool:
+    text = notes[entry.note]
+    if text not in {"true", "false"}:
+        raise FormatError(f"the note {entry.note!r}", f"{text!r} is neither 'true' nor 'false'")
+    return text == "true"

@@ -207,7 +207,11 @@ def renumbered(
 ) -> dict[str, str]:
     """The notes of a tokenizer whose tokens get other ids; of ordinary ones, None if none does."""
     old = Metadata.of(notes)
-    moved = [_moved(stop, special, ids) for stop in old.stops]
+    moved = [
+        (stop if stop in special else None) if isinstance(stop, str)
+        else stop if ids is None else ids.get(stop)
+        for stop in old.stops
+    ]  # fmt: skip
     # A list or an object may contain ids.
     plain = {
         name: value for name, value in old.generation.items() if not isinstance(value, list | dict)
@@ -220,11 +224,3 @@ def renumbered(
     if ids is not None:
         new_notes.pop(EMPTY, None)
     return new_notes | new.to_notes()
-
-
-def _moved(
-    stop: str | int, special: Mapping[str, int], ids: Mapping[int, int] | None
-) -> str | int | None:
-    if isinstance(stop, str):
-        return stop if stop in special else None
-    return stop if ids is None else ids.get(stop)

@@ -148,7 +148,7 @@ def _parts_of_bytes(
             option="pattern",
             hint="pass pattern= to choose one",
         )
-    rules, ignore = rule or (options.pattern or "", False)
+    _, rules, ignore = rule or ("", options.pattern or "", False)
     ids, special = _ids(names, kinds)
     tokens = read_vocabulary(ids, "tokenizer.ggml.tokens", options)
     place = "tokenizer.ggml.merges"
@@ -270,7 +270,7 @@ def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
     values: dict[str, gguf_metadata.Value] = {
         "general.architecture": "llama",
         "tokenizer.ggml.model": gguf_pieces.NAME if is_pieces else "gpt2",
-        "tokenizer.ggml.pre": "default" if is_pieces else llamacpp.nearest(tokenizer),
+        "tokenizer.ggml.pre": "default" if is_pieces else llamacpp.nearest(tokenizer).name,
         "tokenizer.ggml.tokens": names,
         "tokenizer.ggml.token_type": kinds,
     }

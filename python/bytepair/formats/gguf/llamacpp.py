@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from bytepair import _core
 from bytepair.formats.pieces import CONTROL, NORMAL, USER_DEFINED
@@ -115,6 +115,15 @@ _STEPS: Final[dict[str, tuple[str, ...]]] = {
     "default": (r"[\p{P}\$\+<=>\^~\|]+", _GPT2, r"\p{N}+", "[0-9][0-9][0-9]"),
 }  # fmt: skip
 
+
+class Rule(NamedTuple):
+    """A name, its split pattern, and whether pretokens that are tokens are not merged."""
+
+    name: str
+    pattern: str | tuple[str, ...]
+    ignores_merges: bool
+
+
 #: The names of each kind of rule, and whether pretokens that are tokens are not merged.
 _NAMES: Final = {
     ("gpt2", False): "gpt-2 phi-2 mpt olmo jais exaone4 trillion granite-docling modern-bert "
@@ -193,18 +202,13 @@ def kinds(names: Sequence[str], kinds: Sequence[int]) -> list[int]:
 
 def _kind(name: str, kind: int, here: set[str]) -> int:
     """The type of a token with one of the names of which llama.cpp knows better."""
-    if name == "<|end|>" and _ends_by_call(here):
-        return USER_DEFINED  # it ends a message there, and not the turn
+    calls = not here.isdisjoint(("<|call|>", "<|calls|>"))
+    by_call = {"<|return|>", "<|call|>"} <= here or ("<|flush|>" in here and calls)
+    if name in _IN_TEXTS or (name == "<|end|>" and by_call):  # it ends a message, not the turn
+        return USER_DEFINED
     if name == "</s>" and "<|tool_response>" in here:
         return NORMAL
-    if name in _IN_TEXTS:
-        return USER_DEFINED
     return CONTROL if kind in (NORMAL, USER_DEFINED) else kind
-
-
-def _ends_by_call(names: set[str]) -> bool:
-    calls = not names.isdisjoint(("<|call|>", "<|calls|>"))
-    return ("<|return|>" in names and "<|call|>" in names) or ("<|flush|>" in names and calls)
 
 
 def lost_kinds(kinds_by_name: Mapping[str, int]) -> list[str]:
@@ -275,22 +279,11 @@ def usual_flags(model: Any, name: Any) -> list[str]:
     return ["add_sep_token"] if name in _ADD_SEP.split() else []
 
 
-def rule(name: str) -> tuple[str | tuple[str, ...], bool] | None:
-    """The split pattern of a name, and whether pretokens that are tokens are not merged.
-
-    None if the name is unknown.
-    """
+def rule(name: str) -> Rule | None:
+    """The rule of a name; None if the name is unknown."""
     for (kind, ignore), names in _NAMES.items():
         if name in names.split():
-            return _pattern(kind), ignore
-    return None
-
-
-def name_of(tokenizer: _core.Tokenizer) -> str | None:
-    """The name of the rule of this tokenizer, or None."""
-    for (kind, ignore), names in _NAMES.items():
-        if tokenizer.pattern == _pattern(kind) and _fits(tokenizer, ignore):
-            return names.split()[0]
+            return Rule(name, _pattern(kind), ignore)
     return None
 
 
@@ -305,22 +298,28 @@ _TEXTS: Final = [
 
 
 @lru_cache(maxsize=16)
-def nearest(tokenizer: _core.Tokenizer) -> str:
-    """The name of the rule of this tokenizer, or else of the rule that splits the most texts as it.
+def nearest(tokenizer: _core.Tokenizer) -> Rule:
+    """The rule of this tokenizer, or else the one that splits the most texts as it.
 
     Example:
         >>> tokens = {bytes([byte]): byte for byte in range(256)}
         >>> model = _core.Model.from_ranks(tokens, _core.PATTERNS["nanochat"], {})
-        >>> nearest(_core.Tokenizer(model))
+        >>> nearest(_core.Tokenizer(model)).name
         'llama-bpe'
     """
-    if name := name_of(tokenizer):
-        return name
-    counts = {kind: sum(1 for _ in _differing(tokenizer, _pattern(kind))) for kind in _STEPS}
+    rules = [
+        Rule(names.split()[0], _pattern(kind), ignore) for (kind, ignore), names in _NAMES.items()
+    ]
+    for one in rules:
+        if one.pattern == tokenizer.pattern and _fits(tokenizer, one.ignores_merges):
+            return one
+    counts = {
+        pattern: sum(1 for _ in _differing(tokenizer, pattern))
+        for pattern in {one.pattern for one in rules}
+    }
     return min(
-        (counts[kind], not _fits(tokenizer, ignore), number, names.split()[0])
-        for number, ((kind, ignore), names) in enumerate(_NAMES.items())
-    )[-1]
+        rules, key=lambda one: (counts[one.pattern], not _fits(tokenizer, one.ignores_merges))
+    )
 
 
 def _differing(
@@ -337,29 +336,22 @@ def _differing(
 @lru_cache(maxsize=16)
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What llama.cpp does differently with the most similar rule."""
-    if name_of(tokenizer):
-        return []
-    name = nearest(tokenizer)
-    regex, ignore = rule(name) or ("", False)
+    name, pattern, ignores_merges = nearest(tokenizer)
     lost = []
-    if regex != tokenizer.pattern:
+    if pattern != tokenizer.pattern:
         every = {_pattern(kind) for kind in _STEPS}
         names = [name for name, regex in _core.PATTERNS.items() if regex in every]
+        text, here, there = next(_differing(tokenizer, pattern), ("", [], []))
+        how = f"becomes {' '.join(map(repr, there))}, not {' '.join(map(repr, here))}"
         lost.append(
             f"the split pattern: llama.cpp has no name for it (it supports "
-            f"{', '.join(names)}); its rule {name!r} differs least: {_difference(tokenizer, regex)}"
+            f"{', '.join(names)}); its rule {name!r} differs least: "
+            + (f"{text!r} {how}" if text else "no difference on short texts")
         )
-    if not _fits(tokenizer, ignore):
-        what = "does not merge" if ignore else "merges"
+    if not _fits(tokenizer, ignores_merges):
+        what = "does not merge" if ignores_merges else "merges"
         lost.append(f"the merging of pretokens that are tokens: {name!r} {what} them")
     return lost
-
-
-def _difference(tokenizer: _core.Tokenizer, pattern: str | tuple[str, ...]) -> str:
-    text, here, there = next(_differing(tokenizer, pattern), ("", [], []))
-    if not text:
-        return "no difference on short texts"
-    return f"{text!r} becomes {' '.join(map(repr, there))}, not {' '.join(map(repr, here))}"
 
 
 def _fits(tokenizer: _core.Tokenizer, ignore: bool) -> bool:

@@ -195,7 +195,7 @@ def _losses_around(tokenizer: _core.Tokenizer) -> list[str]:
     if post_processor.NOTE in metadata.values(tokenizer):
         lost.append("what the post-processor puts around texts: llama.cpp adds BOS and EOS at most")
     is_pieces = tokenizer.merge_rule == "characters"
-    cleans = not is_pieces and llamacpp.nearest(tokenizer) in llamacpp.CLEAN_UP.split()
+    cleans = not is_pieces and llamacpp.nearest(tokenizer).name in llamacpp.CLEAN_UP.split()
     if metadata.of(tokenizer).flags.get("clean_up_tokenization_spaces") and not cleans:
         lost.append("the flag clean_up_tokenization_spaces: llama.cpp decodes texts as they are")
     return lost
