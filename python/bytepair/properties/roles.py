@@ -11,12 +11,20 @@ import re
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import refuse
 from bytepair.errors import ArgumentError, SpecialTokenError
-from bytepair.properties.entries import JSON_NOTES, TEMPLATE_NOTE, TOKENS, Metadata, templates_of
+from bytepair.files.safe import typed
+from bytepair.properties.entries import (
+    END_OF_TEXT,
+    JSON_NOTES,
+    TEMPLATE_NOTE,
+    TOKENS,
+    Metadata,
+    templates_of,
+)
 
 #: The roles, and the note of each. An empty note means that no token has the role.
 NOTES: Final = {entry.role: entry.note for entry in TOKENS if entry.role}
@@ -156,3 +164,32 @@ def with_tags(template: str) -> str:
     comments = _COMMENT.findall(template)
     are_paired = 2 * sum("end" in comment for comment in comments) == len(comments)
     return _COMMENT.sub(r"{%\1%}", template) if are_paired else template
+
+
+# ---------------------------------------------------------------------------- of a file
+
+
+def stated(fields: Mapping[str, Any], place: str, special: Mapping[str, int]) -> dict[str, str]:
+    """The tokens that have a role, which are texts or objects with flags, by their notes.
+
+    A role of null is taken from the token that has it by its name.
+    """
+    tokens = {}
+    by_name = {NOTES[role] for role in usual(special)}
+    for note in (entry.note for entry in TOKENS):
+        name = fields.get(note)
+        name = name.get("content") if isinstance(name, dict) else name
+        if isinstance(name, str):
+            tokens[note] = typed(name, str, f"{place}: {note}")
+        elif note in fields and note in by_name:
+            tokens[note] = ""
+    if END_OF_TEXT in fields and tokens.get("eos_token") == tokens.get("eot_token"):
+        tokens.pop("eos_token", None)  # it was written for programs, see `metadata.engine_tokens`
+    return tokens
+
+
+def with_templates(metadata: Metadata, by_name: Mapping[str, str] | None) -> Metadata:
+    """The metadata with these chat templates; None where nothing is said of them."""
+    others = {name: with_tags(text) for name, text in (by_name or {}).items()}
+    default = others.pop(DEFAULT, "")
+    return metadata._replace(template=None if by_name is None else default, templates=others)

@@ -9,7 +9,7 @@ of bytepair's own lists the true ones.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from bytepair import _core
@@ -41,57 +41,41 @@ def read(values: Mapping[str, Any], names: Sequence[str], special: Mapping[str, 
     """The metadata of a file, whose ids have these names."""
     stops = typed(values.get(_STOPS) or [], list, _STOPS)
     ids = [id_of(id, _STOPS) for id in stops]
-    template, others = _templates(values)
-    return Metadata(
-        tokens=_roles(values, names, special), flags=_flags(values), template=template,
-        templates=others, stops=metadata.named(ids, special),
-    )  # fmt: skip
-
-
-def _roles(
-    values: Mapping[str, Any], names: Sequence[str], special: Collection[str]
-) -> dict[str, str]:
-    notes = {}
-    stated = values.get(ROLES_KEY)
-    true = stated.split(" ") if isinstance(stated, str) else None
-    for entry in TOKENS:
-        id = values.get(entry.gguf or "")
-        if type(id) is int and 0 <= id < len(names):
-            notes[entry.note] = names[id]
-    if true is None:
-        return notes
-    ends = notes.get("eos_token"), notes.get("eot_token")
-    if END_OF_TEXT in true and ends[0] != ends[1]:  # another program has changed it
-        true.append("eos_token")
-    usual = [roles.NOTES[role] for role in roles.usual(special)]
-    without_role = {note: "" for note in usual if note not in true}
-    if END_OF_TEXT in true:
-        without_role.pop("eos_token", None)
-    return without_role | {note: name for note, name in notes.items() if note in true}
-
-
-def _flags(values: Mapping[str, Any]) -> dict[str, bool]:
-    """The flags of a file, or those that llama.cpp takes from the rule that splits texts."""
+    by_name = {
+        key.removeprefix(_TEMPLATE)[1:] or roles.DEFAULT: typed(value, str, key)
+        for key, value in values.items()
+        if key == _TEMPLATE or key.startswith(f"{_TEMPLATE}.")
+    }
+    # llama.cpp takes flags from the rule that splits texts.
     usual = llamacpp.usual_flags(
         values.get("tokenizer.ggml.model"), values.get("tokenizer.ggml.pre")
     )
-    return dict.fromkeys(usual, True) | {
+    flags = dict.fromkeys(usual, True) | {
         entry.note: typed(values[entry.gguf], bool, entry.gguf)
         for entry in FLAGS
         if entry.gguf and values.get(entry.gguf) is not None
     }
+    metadata_of_file = Metadata(
+        tokens=_roles(values, names, special), flags=flags, stops=metadata.named(ids, special)
+    )
+    return roles.with_templates(metadata_of_file, by_name or None)
 
 
-def _templates(values: Mapping[str, Any]) -> tuple[str | None, dict[str, str]]:
-    others = {
-        key.removeprefix(f"{_TEMPLATE}."): roles.with_tags(typed(value, str, key))
-        for key, value in values.items()
-        if key.startswith(f"{_TEMPLATE}.")
+def _roles(
+    values: Mapping[str, Any], names: Sequence[str], special: Mapping[str, int]
+) -> dict[str, str]:
+    ids = {entry.note: values.get(entry.gguf or "") for entry in TOKENS}
+    by_note = {
+        note: names[id] for note, id in ids.items() if type(id) is int and 0 <= id < len(names)
     }
-    template = values.get(_TEMPLATE)
-    if template is None:
-        return ("" if others else None), others
-    return roles.with_tags(typed(template, str, _TEMPLATE)), others
+    stated = values.get(ROLES_KEY)
+    if not isinstance(stated, str):
+        return by_note
+    true = stated.split(" ")
+    fields = {note: by_note.get(note) if note in true else None for note in ids}
+    if END_OF_TEXT in true:  # if EOS is not the end of a turn, another program has changed it
+        fields |= {"eos_token": by_note.get("eos_token"), END_OF_TEXT: ""}
+    return roles.stated(fields, ROLES_KEY, special)
 
 
 # ---------------------------------------------------------------------------- writing

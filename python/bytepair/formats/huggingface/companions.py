@@ -34,9 +34,11 @@ from bytepair.properties.entries import (
     templates_of,
 )
 
-#: Fields that are not kept: the first is regenerated, the second refers to code, the third has a
-#: note of its own.
-_LEFT_OUT: Final = ("added_tokens_decoder", "auto_map", "chat_template")
+#: Fields that are not kept: the first is regenerated, the second refers to code, the others have
+#: notes of their own.
+_LEFT_OUT: Final = ("added_tokens_decoder", "auto_map", "chat_template", END_OF_TEXT)
+#: Fields that have a note of their own if they have a value.
+_ENTRIES: Final = frozenset(entry.note for entry in (*TOKENS, *FLAGS))
 #: How the names of templates are written that are the names of files on every system.
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
@@ -57,7 +59,7 @@ def read(
     Missing files are ignored.
     """
     config, fields = files[CONFIG], added.role_fields(files)
-    tokens = role_tokens(fields, CONFIG, special)
+    tokens = roles.stated(fields, CONFIG, special)
     stops, generation = _generation(_object(folder, GENERATION), tokens, special)
     has_end = "eos_token" in tokens or "eos" in roles.usual(special) or END_OF_TEXT in fields
     if stops and isinstance(stops[0], str) and not has_end:
@@ -70,16 +72,14 @@ def read(
     by_name = _template_files(folder)  # they replace all those of the configuration
     if not by_name and "chat_template" in config:
         by_name = _templates_of(config["chat_template"], f"{CONFIG}: chat_template")
-    rest = {name: value for name, value in config.items() if not _is_entry(name, value)}
-    return _with_templates(stated, by_name)._replace(
-        tokens=tokens, flags=flags, stops=stops, config=rest, generation=generation
+    kept = {
+        name: value
+        for name, value in config.items()
+        if name not in _LEFT_OUT and (name not in _ENTRIES or value is None)
+    }
+    return roles.with_templates(stated, by_name)._replace(
+        tokens=tokens, flags=flags, stops=stops, config=kept, generation=generation
     )
-
-
-def _is_entry(field: str, value: Any) -> bool:
-    """Whether a field of a configuration is an entry of the table, or is not kept."""
-    entries = {entry.note for entry in (*TOKENS, *FLAGS)}
-    return field in {*_LEFT_OUT, END_OF_TEXT} or (field in entries and value is not None)
 
 
 def of_object(value: Any, stated: Metadata, special: Mapping[str, int]) -> Metadata:
@@ -87,43 +87,17 @@ def of_object(value: Any, stated: Metadata, special: Mapping[str, int]) -> Metad
     fields = (*(entry.note for entry in TOKENS), END_OF_TEXT)
     names = {field: getattr(value, field, None) for field in fields}
     names = {field: name for field, name in names.items() if name is not None}
-    tokens = role_tokens(names, type(value).__name__, special)
+    tokens = roles.stated(names, type(value).__name__, special)
     template = getattr(value, "chat_template", None)
     has_one = isinstance(template, str | dict)
     by_name = _templates_of(template, "chat_template") if has_one else None
-    return _with_templates(stated, by_name)._replace(tokens=tokens)
+    return roles.with_templates(stated, by_name)._replace(tokens=tokens)
 
 
 def _object(folder: Path, name: str) -> dict[str, Any]:
     """The object in a file; an empty one if there is no file."""
     file = folder / name
     return typed(parse_json(read_file(file), name), dict, name) if file.is_file() else {}
-
-
-def role_tokens(config: Mapping[str, Any], file: str, special: Mapping[str, int]) -> dict[str, str]:
-    """The tokens that have a role, which are texts or objects with flags, by their notes.
-
-    A role of null is taken from the token that has it by its name.
-    """
-    tokens = {}
-    usual = {roles.NOTES[role] for role in roles.usual(special)}
-    for note in (entry.note for entry in TOKENS):
-        name = config.get(note)
-        name = name.get("content") if isinstance(name, dict) else name
-        if isinstance(name, str):
-            tokens[note] = typed(name, str, f"{file}: {note}")
-        elif note in config and note in usual:
-            tokens[note] = ""
-    if END_OF_TEXT in config and tokens.get("eos_token") == tokens.get("eot_token"):
-        tokens.pop("eos_token", None)  # it was written for programs, see `metadata.engine_tokens`
-    return tokens
-
-
-def _with_templates(stated: Metadata, by_name: Mapping[str, str] | None) -> Metadata:
-    """The metadata with these chat templates; None where nothing is said of them."""
-    others = {name: roles.with_tags(text) for name, text in (by_name or {}).items()}
-    default = others.pop(roles.DEFAULT, "")
-    return stated._replace(template=None if by_name is None else default, templates=others)
 
 
 def _templates_of(field: Any, place: str) -> dict[str, str]:
