@@ -22,7 +22,7 @@ from bytepair.errors import FormatError, LossError, SplitError, UnsupportedError
 from bytepair.formats import huggingface
 from bytepair.formats.gguf.llamacpp import _STEPS as STEPS
 from bytepair.formats.parts import LoadOptions, Parts
-from bytepair.properties.tokens import all_pairs, is_rule_of_ranks, pairs_of_ranks
+from bytepair.properties.tokens import all_pairs, is_rule_of_ranks
 from formats import json_of, load, small
 from messages import told
 from pre_tokenizers import pattern_of, steps_of
@@ -300,7 +300,7 @@ def test_only_lists_that_give_the_ids_of_ranks_are_taken_for_them(
     shuffled = [b"a", b"b", *longer]
     rng.shuffle(shuffled)
     tokens = {token: id for id, token in enumerate(shuffled)}
-    needed = pairs_of_ranks(tokens)
+    needed = bytepair.Tokenizer.from_ranks(tokens, pattern=r"(?s:.)").merges()
     merges = list(needed if "one" in kind else all_pairs(tokens))
     if kind == "swapped" and len(merges) > 1:
         at = rng.randrange(len(merges) - 1)

@@ -15,7 +15,7 @@ from bytepair._core import to_bytes, to_characters
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.files.safe import MAX_VOCAB_SIZE, id_of, parse_json, read_file, to_json, typed
 from bytepair.formats.parts import LoadOptions, Parts
-from bytepair.properties.tokens import EMPTY, empty_token, listed_merges
+from bytepair.properties.tokens import EMPTY, empty_token
 
 VOCABULARY = "vocab.json"
 MERGES = "merges.txt"
@@ -152,7 +152,7 @@ def check_merges(
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What the two files lose beside the values that the table of formats has."""
-    if any(left.startswith(b"#version") for left, _ in listed_merges(tokenizer)):
+    if any(left.startswith(b"#version") for left, _ in tokenizer.merges()):
         return ["merges that begin with #version, which readers treat as a comment"]
     return []
 
@@ -171,8 +171,7 @@ def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
 
 def merge_lines(tokenizer: _core.Tokenizer) -> list[str]:
     """The lines of merges: two tokens as characters, separated by a space."""
-    merges = listed_merges(tokenizer)
-    return [f"{to_characters(left)} {to_characters(right)}" for left, right in merges]
+    return [f"{to_characters(left)} {to_characters(right)}" for left, right in tokenizer.merges()]
 
 
 def lookalikes(tokenizer: _core.Tokenizer) -> list[str]:

@@ -104,25 +104,6 @@ def is_rule_of_ranks(
     return _core.is_rule_of_ranks(by_merges, ignore_merges)
 
 
-def pairs_of_ranks(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
-    """The rule "ranks" as the shortest list of merges: the one pair that merges into each token.
-
-    A token that no merge produces has none.
-
-    Example:
-        >>> pairs_of_ranks({b"a": 0, b"b": 1, b"ab": 2, b"abb": 3, b"bb": 4})
-        [(b'a', b'b'), (b'ab', b'b'), (b'b', b'b')]
-    """
-    return _core.Tokenizer(_core.Model.from_ranks(tokens, r"(?s:.)", {})).merges()
-
-
-def listed_merges(tokenizer: _core.Tokenizer) -> list[tuple[bytes, bytes]]:
-    """The merges of a tokenizer, for formats without the rule "ranks"."""
-    if tokenizer.merge_rule == "ranks":
-        return pairs_of_ranks(tokenizer.mergeable_ranks())
-    return tokenizer.merges()
-
-
 def uncovered(tokenizer: _core.Tokenizer) -> list[int]:
     """The bytes that a text may have and that are no token.
 
@@ -172,11 +153,6 @@ def form(rules: _core.TextRules) -> str | None:
 def ordinary(tokenizer: _core.Tokenizer) -> set[int]:
     """The ids of the added tokens that are not special: they are found in every text."""
     return {token.id for token in _core.added_tokens(tokenizer) if not token.special}
-
-
-def strips(tokenizer: _core.Tokenizer) -> bool:
-    """Whether an added token strips white space."""
-    return any(token.lstrip or token.rstrip for token in _core.added_tokens(tokenizer))
 
 
 def flags(tokenizer: _core.Tokenizer) -> dict[str, _core.AddedToken]:

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 from bytepair import _core, reference
 from bytepair._internal.checks import check_kind, integers
 from bytepair.errors import ArgumentError, CountsError, VocabularyError
-from bytepair.properties.tokens import pairs_of_ranks
 from bytepair.tokenizer.vocabulary import renumbered
 
 if TYPE_CHECKING:
@@ -308,8 +307,7 @@ def parents(tokenizer: _core.Tokenizer) -> Parents:
         {b'ab': (b'a', b'b'), b'abc': (b'ab', b'c')}
     """
     if tokenizer.merge_rule == "ranks":
-        pairs = pairs_of_ranks(tokenizer.mergeable_ranks())
-        return {left + right: (left, right) for left, right in pairs}
+        return {left + right: (left, right) for left, right in tokenizer.merges()}
     pairs_by_token: dict[bytes, list[tuple[bytes, bytes]]] = {}
     merges = tokenizer.merges()
     for left, right in merges:

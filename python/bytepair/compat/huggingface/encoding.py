@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, Ty
 from bytepair import _core
 from bytepair._core import to_bytes
 from bytepair.errors import BytepairError
-from bytepair.properties.tokens import strips, uncovered
+from bytepair.properties.tokens import uncovered
 from bytepair.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def engine_of(original: tokenizers.Tokenizer, equal: Tokenizer | None = None) ->
         by_bytes
         and not rules.normalizer
         and not missing
-        and not strips(tokenizer)
+        and not any(token.lstrip or token.rstrip for token in _core.added_tokens(tokenizer))
         and [step["add_prefix_space"] for step in steps if step.get("trim_offsets")] == trims,
     )
 
