@@ -212,33 +212,3 @@ def of_characters(
 
 def _token(name: str) -> bytes:
     return name.replace(META, " ").encode()
-
-
-def names(tokenizer: _core.Tokenizer) -> dict[int, str]:
-    """The name of each ordinary token, in order of id; the inverse of `of_characters`.
-
-    A token of a byte has its name, one of characters its text with U+2581 for spaces.
-    """
-    twins, plain = set(_core.twin_ids(tokenizer)), _plain_bytes(tokenizer)
-    by_id = {id: BYTES[tokenizer.token_bytes(id)[0]] for id in twins}
-    covered = {tokenizer.token_bytes(id) for id in twins}
-    for token, id in tokenizer.mergeable_ranks().items():
-        is_byte = len(token) == 1 and token not in covered and token not in plain
-        by_id[id] = BYTES[token[0]] if is_byte else token.decode().replace(" ", META)
-    return dict(sorted(by_id.items()))
-
-
-def _plain_bytes(tokenizer: _core.Tokenizer) -> set[bytes]:
-    """The single bytes that a file has as characters, although they have no twin."""
-    singles = {part for pair in tokenizer.merges() for part in pair if len(part) == 1}
-    ids = {*_core.text_rules(tokenizer).user_defined, *tokenizer.special_tokens.values()}
-    ranks = tokenizer.mergeable_ranks().items()
-    return singles | {token for token, id in ranks if len(token) == 1 and id in ids}
-
-
-def named_merges(tokenizer: _core.Tokenizer) -> list[tuple[str, str]]:
-    """The merges of a tokenizer as pairs of names."""
-    return [
-        (left.decode().replace(" ", META), right.decode().replace(" ", META))
-        for left, right in tokenizer.merges()
-    ]

@@ -19,6 +19,7 @@ lead back to the same merges.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final, TypeAlias
@@ -135,7 +136,7 @@ def _losses_of_merges(tokenizer: _core.Tokenizer) -> list[str]:
     by_id = pieces_of(tokenizer)
     losses = [f"that no text is merged into {name!r}" for name in _merged_names(by_id.values())]
     single = {piece.text for piece in by_id.values() if len(piece.text) == 1}
-    merges = pieces.named_merges(tokenizer)
+    _, merges = _names_and_merges(tokenizer)
     try:
         again = pieces.merges_of(by_id.values(), _TOKENS)
     except UnsupportedError as error:
@@ -161,9 +162,9 @@ def _in_groups(merges: _Merges, scores: Mapping[str, float]) -> list[Any]:
 
 def pieces_of(tokenizer: _core.Tokenizer) -> dict[int, ScoredPiece]:
     """The pieces by their ids; unused ids have none."""
-    names, special = pieces.names(tokenizer), tokenizer.special_tokens
+    names, merges = _names_and_merges(tokenizer)
     # Texts whose merges are listed in turn share a score.
-    groups = enumerate(_joined_runs(_groups(pieces.named_merges(tokenizer))), 1)
+    groups = enumerate(_joined_runs(_groups(merges)), 1)
     scores = {text: -float(number) for number, group in groups for text in group}
     least = min(scores.values(), default=0.0)
     user_defined = set(_core.text_rules(tokenizer).user_defined)
@@ -173,13 +174,22 @@ def pieces_of(tokenizer: _core.Tokenizer) -> dict[int, ScoredPiece]:
         score = scores.get(name, least - number) if kind == NORMAL else 0.0
         by_id[id] = ScoredPiece(name, score, kind)
     users, unknown = ordinary(tokenizer), tokenizer.notes.get("unk_token")
-    for name, id in special.items():
+    for name, id in tokenizer.special_tokens.items():
         kind = UNKNOWN if name == unknown else USER_DEFINED if id in users else CONTROL
         by_id[id] = ScoredPiece(name, 0.0, kind)
     return by_id
 
 
 _BYTES: Final = frozenset(BYTES)
+
+
+def _names_and_merges(tokenizer: _core.Tokenizer) -> tuple[dict[int, str], list[tuple[str, str]]]:
+    """The names of the ordinary tokens by id, and the merges, as a `tokenizer.json` has them."""
+    model = json.loads(_core.tokenizer_json(tokenizer))["model"]
+    ids = {*tokenizer.mergeable_ranks().values(), *_core.twin_ids(tokenizer)}
+    names = {id: name for name, id in model["vocab"].items() if id in ids}
+    merges = [one.split(" ") if isinstance(one, str) else one for one in model["merges"]]
+    return dict(sorted(names.items())), [(left, right) for left, right in merges]
 
 
 def _groups(merges: _Merges) -> list[dict[str, None]]:
