@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 #: The pair that merges into each token, by bytes.
 Parents: TypeAlias = dict[bytes, tuple[bytes, bytes]]
 
-#: A pattern that does not split.
-_WHOLE: Final = r"(?s:.+)"
-
 #: The notes about training, which do not apply to a pruned vocabulary.
 _OF_TRAINING: Final = {
     "counts",
@@ -354,15 +351,10 @@ def unreachable(tokenizer: _core.Tokenizer) -> list[int]:
         [256]
     """
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
-    ranks = tokenizer.mergeable_ranks()
-    if tokenizer.merge_rule == "ranks":
+    if tokenizer.merge_rule == "ranks" or _core.ignores_merges(tokenizer):
         return _core.unmade_ids(tokenizer)
-    if tokenizer.merge_rule == "characters":
-        return [
-            id for token, id in ranks.items() if _core.encode_pretoken(tokenizer, token) != [id]
-        ]
-    plain = _core.Tokenizer(_core.Model.from_merges(ranks, tokenizer.merges(), _WHOLE, {}))
-    return [id for token, id in ranks.items() if _core.encode_pretoken(plain, token) != [id]]
+    ranks = tokenizer.mergeable_ranks().items()
+    return [id for token, id in ranks if _core.encode_pretoken(tokenizer, token) != [id]]
 
 
 def with_ancestors(tokens: set[bytes], parents: Parents) -> set[bytes]:
