@@ -313,7 +313,6 @@ def pad(
 def _lists(
     ids: Ids, offsets: NDArray[np.int64], valid: pa.BooleanArray | None, *, large: bool
 ) -> pa.ListArray | pa.LargeListArray:
-    """Build an array of lists, with a null for each null text."""
     import numpy as np
 
     from bytepair._internal.extras import pyarrow as pa

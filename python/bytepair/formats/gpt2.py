@@ -8,12 +8,11 @@ treated as special if no merge produces it.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from bytepair import _core
 from bytepair._core import to_bytes, to_characters
 from bytepair.errors import FormatError, UnsupportedError
-from bytepair.files.safe import MAX_VOCAB_SIZE, id_of, parse_json, read_file, to_json, typed
+from bytepair.files.safe import id_of, parse_json, read_file, to_json, typed
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.tokens import EMPTY, empty_token
 
@@ -39,7 +38,8 @@ def read(path: Path, options: LoadOptions) -> Parts:
     if files is None:
         raise FormatError(str(path), f"{VOCABULARY} and {MERGES} are not both there")
     ids = typed(parse_json(read_file(files[0]), VOCABULARY), dict, VOCABULARY)
-    check_ids(ids, VOCABULARY)
+    for name, id in ids.items():
+        id_of(id, f"{VOCABULARY}[{name!r}]")
     empty = ids.pop("", None)
     merges = parse_merges(read_file(files[1]))
     special = _special(ids, merges, options)
@@ -66,13 +66,6 @@ def _special(
         return dict(options.special_tokens)
     is_merged = END_OF_TEXT.encode() in {left + right for left, right in merges}
     return {} if is_merged or END_OF_TEXT not in ids else {END_OF_TEXT: ids[END_OF_TEXT]}
-
-
-def check_ids(ids: dict[str, Any], place: str) -> None:
-    """Check that the values of a vocabulary are ids."""
-    if not all(type(id) is int and 0 <= id < MAX_VOCAB_SIZE for id in ids.values()):
-        for name, id in ids.items():
-            id_of(id, f"{place}[{name!r}]")
 
 
 def read_vocabulary(ids: dict[str, int], place: str, options: LoadOptions) -> dict[bytes, int]:

@@ -232,7 +232,6 @@ def _shown(tokenizer: _core.Tokenizer, *ids: int) -> str:
 
 
 def _is_made(name: bytes, ids: dict[bytes, int]) -> bool:
-    """Whether merging can produce the name of a special token, which the engines would do."""
     return any(name[:at] in ids and name[at:] in ids for at in range(1, len(name)))
 
 

@@ -191,7 +191,6 @@ def rank_places() -> Iterator[SearchedFolder]:
 
 
 def _package_places() -> list[SearchedFolder]:
-    """The folders of packages of data."""
     folders = ((point.name, _folder(point.module)) for point in metadata.entry_points(group=GROUP))
     return [SearchedFolder(f"the package {name}", folder) for name, folder in folders if folder]
 
@@ -259,7 +258,6 @@ def folder(name: str, revision: str | None) -> Path:
 
 
 def _downloaded(name: str, revision: str | None) -> Path | None:
-    """The files in the cache, after downloading what is missing; None if that is impossible."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 

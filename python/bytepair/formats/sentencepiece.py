@@ -24,13 +24,13 @@ _MODELS: Final = {1: "unigram", 2: "BPE", 3: "word", 4: "char"}
 _BPE: Final = 2
 
 #: The fields that are read, by their numbers: names and types.
-_Fields: TypeAlias = dict[int, tuple[str, type]]
-_PIECE: Final[_Fields] = {1: ("piece", str), 2: ("score", float), 3: ("type", int)}
-_TRAINING: Final[_Fields] = {
+_KnownFields: TypeAlias = dict[int, tuple[str, type]]
+_PIECE: Final[_KnownFields] = {1: ("piece", str), 2: ("score", float), 3: ("type", int)}
+_TRAINING: Final[_KnownFields] = {
     3: ("model_type", int), 24: ("treat_whitespace_as_suffix", int), 40: ("unk_token", int),
     41: ("bos_token", int), 42: ("eos_token", int), 43: ("pad_token", int),
 }  # fmt: skip
-_NORMALIZATION: Final[_Fields] = {
+_NORMALIZATION: Final[_KnownFields] = {
     1: ("name", str), 2: ("precompiled_charsmap", bytes), 3: ("add_dummy_prefix", int),
     4: ("remove_extra_whitespaces", int), 5: ("escape_whitespaces", int),
 }  # fmt: skip
@@ -125,7 +125,7 @@ _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
 _MOST_GROUPS: Final = 10
 
 
-def _message(data: int | bytes, start: int, known: _Fields, place: str) -> dict[str, Any]:
+def _message(data: int | bytes, start: int, known: _KnownFields, place: str) -> dict[str, Any]:
     """The values of the known fields of a message at a place, by their names."""
     if not isinstance(data, bytes):
         raise FormatError(f"byte {start}", f"{place} is a number")
@@ -192,7 +192,6 @@ def fields(data: bytes, start: int = 0) -> Iterator[Field]:
 
 
 def _number(data: bytes, at: int, start: int) -> tuple[int, int]:
-    """A number of variable length, and where it ends."""
     value = 0
     for group in range(_MOST_GROUPS):
         if at + group >= len(data):

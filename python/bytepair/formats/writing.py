@@ -7,7 +7,6 @@ one engine does differently is a function of that format's module.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -33,24 +32,16 @@ def save(tokenizer: _core.Tokenizer, folder: Path, *, tables: bool, overwrite: b
     except NotAFolderError as error:
         hint = ", or ".join(filter(None, [error.hint, "write the file with export"]))
         raise NotAFolderError(error.message, hint=hint) from None
-    is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / NATIVE
-    try:
-        _write(tokenizer, path, tables=tables, overwrite=overwrite)
-    except BaseException:
-        if is_new:
-            with suppress(OSError):  # it is not empty
-                folder.rmdir()
-        raise
-    return path
+    return _write(tokenizer, folder / NATIVE, tables=tables, overwrite=overwrite)
 
 
-def _write(tokenizer: _core.Tokenizer, path: Path, *, tables: bool = True, overwrite: bool) -> None:
+def _write(tokenizer: _core.Tokenizer, path: Path, *, tables: bool = True, overwrite: bool) -> Path:
     data = tokenizer.to_bytes(tables=tables)
     if not overwrite:
         check_replaced(tokenizer, {path: data}, lambda: _core.Model.map(path))
     write_whole(path, data)
+    return path
 
 
 def export(
@@ -62,8 +53,7 @@ def export(
         return _write_other(tokenizer, path, written_format, lossy=lossy, overwrite=overwrite)
     if not path.name.endswith(".bytepair"):
         return save(tokenizer, path, tables=True, overwrite=overwrite)
-    _write(tokenizer, path, overwrite=overwrite)
-    return path
+    return _write(tokenizer, path, overwrite=overwrite)
 
 
 def _write_other(

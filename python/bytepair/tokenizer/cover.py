@@ -113,7 +113,9 @@ def cover(
         ('hello', [' he', ' hel', ' hello'], True)
     """
     limit = check_whole("limit", limit, least=1)
-    if not _is_known(tokenizer):
+    is_scanned = _core.split_engine(tokenizer) not in {"table", "regex", "steps", "whole"}
+    normalizer = _core.text_rules(tokenizer).normalizer
+    if not is_scanned or not all(step.startswith("spaces") for step in normalizer):
         raise PatternError(
             "covers are exact only with a published split pattern (bytepair.PATTERNS but "
             f"kimi, or a variation) without normalization; this pattern is {tokenizer.pattern!r}"
@@ -126,12 +128,6 @@ def cover(
         return Cover(stable, [[]], True)
     endings = _endings(tokenizer, session.rest, limit)
     return Cover(stable, [list(ids) for ids in endings[:limit]], len(endings) <= limit)
-
-
-def _is_known(tokenizer: _core.Tokenizer) -> bool:
-    scanned = _core.split_engine(tokenizer) not in {"table", "regex", "steps", "whole"}
-    normalizer = _core.text_rules(tokenizer).normalizer
-    return scanned and all(step.startswith("spaces") for step in normalizer)
 
 
 def _after_special(

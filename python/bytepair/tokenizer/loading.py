@@ -126,7 +126,6 @@ def _check_options(
     special_tokens: Mapping[str, int],
     place: str,
 ) -> None:
-    """Check that the file does not contradict the arguments."""
     if pattern is not None and tok.pattern != pattern:
         raise FormatError(
             place,
@@ -149,7 +148,6 @@ def _check_options(
 
 
 def _native(path: Path, *, check: bool, memory_map: bool) -> Tokenizer:
-    """Load a file in the native format."""
     if path.exists() and not path.is_file():
         raise FileFormatError(f"{path}: this is not a regular file")
     try:

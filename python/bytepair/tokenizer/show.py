@@ -76,7 +76,6 @@ def html(
 def _tokens(
     tokenizer: _core.Tokenizer, ids: Iterable[int], mask: Sequence[int] | None
 ) -> list[_Shown]:
-    """Each id, its drawing, and whether it is trained on."""
     numbers = integers("text_or_ids", ids)
     if mask is not None and len(numbers) != len(mask):
         raise ArgumentError(f"the mask has {len(mask)} entries, but there are {len(numbers)} ids")
@@ -85,7 +84,6 @@ def _tokens(
 
 
 def _colored(index: int, token: TokenDrawing, trained: bool | None) -> str:
-    """A token in the colour of its position or mask."""
     if trained is not None:
         ink = _GREEN if trained else _RED
         return f"{_REVERSED if token.special else ''}{ink}{token.plain()}{_RESET}"

@@ -108,7 +108,6 @@ def _string(cursor: Cursor) -> str:
 
 
 def _number(kind: int, at: int) -> str:
-    """The code of a number in the module `struct`."""
     if kind not in _NUMBERS:
         raise FormatError(f"byte {at}", f"{kind} is not a type of value")
     return _NUMBERS[kind]
@@ -245,7 +244,6 @@ def hints(tokenizer: _core.Tokenizer) -> list[str]:
 
 
 def _added(tokenizer: _core.Tokenizer) -> dict[int, tuple[str, int]]:
-    """The text and the type of each added token."""
     users = ordinary(tokenizer)
     return {
         id: (name, USER_DEFINED if id in users else CONTROL)

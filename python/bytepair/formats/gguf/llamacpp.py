@@ -116,7 +116,7 @@ _STEPS: Final[dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-class Rule(NamedTuple):
+class SplitRule(NamedTuple):
     """A name, its split pattern, and whether pretokens that are tokens are not merged."""
 
     name: str
@@ -279,11 +279,11 @@ def usual_flags(model: Any, name: Any) -> list[str]:
     return ["add_sep_token"] if name in _ADD_SEP.split() else []
 
 
-def rule(name: str) -> Rule | None:
+def rule(name: str) -> SplitRule | None:
     """The rule of a name; None if the name is unknown."""
     for (kind, ignore), names in _NAMES.items():
         if name in names.split():
-            return Rule(name, _pattern(kind), ignore)
+            return SplitRule(name, _pattern(kind), ignore)
     return None
 
 
@@ -298,7 +298,7 @@ _TEXTS: Final = [
 
 
 @lru_cache(maxsize=16)
-def nearest(tokenizer: _core.Tokenizer) -> Rule:
+def nearest(tokenizer: _core.Tokenizer) -> SplitRule:
     """The rule of this tokenizer, or else the one that splits the most texts as it.
 
     Example:
@@ -308,7 +308,8 @@ def nearest(tokenizer: _core.Tokenizer) -> Rule:
         'llama-bpe'
     """
     rules = [
-        Rule(names.split()[0], _pattern(kind), ignore) for (kind, ignore), names in _NAMES.items()
+        SplitRule(names.split()[0], _pattern(kind), ignore)
+        for (kind, ignore), names in _NAMES.items()
     ]
     for one in rules:
         if one.pattern == tokenizer.pattern and _fits(tokenizer, one.ignores_merges):

@@ -100,7 +100,11 @@ def _to_add(files: Mapping[str, Any], known: list[Token]) -> Iterator[tuple[str,
     special = {token["content"] for _, token in by_role}
     if with_ids is None:  # as early versions of `transformers` wrote folders
         names = special | {token["content"] for _, token in extra}
-        of_ids = [*_of_legacy_file(files[LEGACY], names)]
+        of_ids = []
+        for name, id in files[LEGACY].items():
+            place = f"{LEGACY}: {name!r}"
+            token = _token(name, {}, place, special=name in names)
+            of_ids.append((place, token | {"id": id_of(id, place)}))
         for token in known:  # they are special if another file gives them a role
             is_special = token.get("special", True) or token["content"] in special
             of_ids.append(("tokenizer.json: added_tokens", {**token, "special": is_special}))
@@ -138,13 +142,6 @@ def of_decoder(entries: dict[str, Any], special: set[str]) -> Iterator[tuple[str
         name = typed(stated.get("content"), str, f"{place}.content")
         number = id_of(int(id) if id.isdecimal() and len(id) < 10 else id, place)
         yield place, _token(name, stated, place, special=name in special) | {"id": number}
-
-
-def _of_legacy_file(ids: Mapping[str, Any], special: set[str]) -> Iterator[tuple[str, Token]]:
-    for name, id in ids.items():
-        place = f"{LEGACY}: {name!r}"
-        token = _token(name, {}, place, special=name in special)
-        yield place, token | {"id": id_of(id, place)}
 
 
 def _of_roles(fields: Mapping[str, Any]) -> Iterator[tuple[str, Token]]:

@@ -95,7 +95,6 @@ def of_object(value: Any, stated: Metadata, special: Mapping[str, int]) -> Metad
 
 
 def _object(folder: Path, name: str) -> dict[str, Any]:
-    """The object in a file; an empty one if there is no file."""
     file = folder / name
     return typed(parse_json(read_file(file), name), dict, name) if file.is_file() else {}
 
