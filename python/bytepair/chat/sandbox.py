@@ -16,7 +16,8 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -66,22 +67,37 @@ def render(source: str, name: str, variables: Mapping[str, Any], with_indices: b
         raise ConversationError(f"the template {name!r}: {kind}{error}") from error
 
 
+@contextmanager
+def _reported() -> Iterator[None]:
+    """Raise what is wrong with the source of a template as a `ConversationError`."""
+    try:
+        yield
+    except (ConversationError, ImportError):
+        raise
+    except Exception as error:
+        line, message = getattr(error, "lineno", None), getattr(error, "message", None)
+        # Python compiles what Jinja makes of the template, and refuses deep nesting in many ways.
+        is_deep = isinstance(error, RecursionError | SyntaxError | MemoryError)
+        why = f"{'nested too deeply' if is_deep else 'not valid'}: {error}"
+        if line is not None and message is not None:
+            why = f"not valid at line {line}: {message}"
+        raise ConversationError(f"the chat template is {why}") from error
+
+
 @lru_cache(maxsize=32)
+@_reported()
 def compiled(source: str, with_indices: bool = False) -> jinja2.Template:
     """Compile a template; if `with_indices`, every loop calls `_index` with its value first."""
     from bytepair._internal.extras import jinja2
 
     nodes = jinja2.nodes
     tree, environment = _parsed(source)
-    try:
-        for loop in tree.find_all(nodes.For):
-            if with_indices and isinstance(loop.target, nodes.Name):
-                names = (nodes.Name(name, "load") for name in ("_index", loop.target.name))
-                output = nodes.Output([nodes.Call(next(names), [*names], [], None, None)])
-                loop.body.insert(0, output.set_lineno(loop.lineno))
-        return environment.from_string(tree)
-    except Exception as error:
-        raise _invalid(error) from error
+    for loop in tree.find_all(nodes.For):
+        if with_indices and isinstance(loop.target, nodes.Name):
+            names = (nodes.Name(name, "load") for name in ("_index", loop.target.name))
+            output = nodes.Output([nodes.Call(next(names), [*names], [], None, None)])
+            loop.body.insert(0, output.set_lineno(loop.lineno))
+    return environment.from_string(tree)
 
 
 def _parsed(source: str) -> tuple[jinja2.nodes.Template, jinja2.Environment]:
@@ -91,21 +107,7 @@ def _parsed(source: str) -> tuple[jinja2.nodes.Template, jinja2.Environment]:
             f"the chat template has {len(source):,} characters; the limit is {MAX_SOURCE_CHARS:,}"
         )
     environment = _environment()
-    try:
-        return environment.parse(source), environment
-    except Exception as error:
-        raise _invalid(error) from error
-
-
-def _invalid(error: Exception) -> ConversationError:
-    """The error for a template that is not compiled."""
-    line, message = getattr(error, "lineno", None), getattr(error, "message", None)
-    if line is not None and message is not None:
-        return ConversationError(f"the chat template is not valid at line {line}: {message}")
-    # Python compiles what Jinja makes of the template, and refuses deep nesting in many ways.
-    is_deep = isinstance(error, RecursionError | SyntaxError | MemoryError)
-    why = "nested too deeply" if is_deep else "not valid"
-    return ConversationError(f"the chat template is {why}: {error}")
+    return environment.parse(source), environment
 
 
 def _environment() -> jinja2.Environment:
@@ -194,16 +196,10 @@ class Usage:
 
 
 @lru_cache(maxsize=16)
+@_reported()
 def usage(source: str) -> Usage:
     """What a template uses; a field that it does not name has no effect on what it writes."""
     tree, environment = _parsed(source)
-    try:
-        return _usage(tree, environment.globals.keys())
-    except Exception as error:
-        raise _invalid(error) from error
-
-
-def _usage(tree: jinja2.nodes.Template, globals: Iterable[str]) -> Usage:
     from jinja2 import meta, nodes
 
     attributes = list(tree.find_all(nodes.Getattr))
@@ -218,7 +214,7 @@ def _usage(tree: jinja2.nodes.Template, globals: Iterable[str]) -> Usage:
         if name in _GENERIC
     )
     tests = any(_is_content(test.node) for test in tree.find_all(nodes.Test) if test.name == "none")
-    variables = meta.find_undeclared_variables(tree).difference(globals)
+    variables = meta.find_undeclared_variables(tree).difference(environment.globals)
     return Usage(frozenset(variables), frozenset(names), generic, tests)
 
 
