@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable
-from types import TracebackType
+from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from bytepair.compat.huggingface.tokenizer import Tokenizer
@@ -66,34 +66,25 @@ def _wrapped(tokenizer: T) -> T:
     return tokenizer
 
 
-class use:  # noqa: N801 (a function that may also be a context)
+def use() -> ExitStack:
     """Make all tokenizers that `transformers` loads from then on run on bytepair.
 
     `AutoTokenizer.from_pretrained`, and that of every class of fast tokenizers, return wrapped
     tokenizers (see `wrap`) if that is exact, and unchanged ones otherwise, with the reason in the
-    log. `tokenizers.decoders.DecodeStream` accepts both. In a `with` statement, this ends with the
-    block; tokenizers that were loaded are not changed.
+    log. `tokenizers.decoders.DecodeStream` accepts both.
+
+    Returns:
+        A context: in a `with` statement, this ends with the block; tokenizers that were loaded are
+        not changed.
 
     Raises:
         ImportError: if the package `transformers` is not installed.
     """
-
-    def __init__(self) -> None:
-        self._first = not _undo
-        if self._first:
-            _install()
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._first:
-            undo()
+    context = ExitStack()
+    if not _undo:
+        _install()
+        context.callback(undo)
+    return context
 
 
 def undo() -> None:
