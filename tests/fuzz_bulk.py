@@ -36,7 +36,7 @@ import against_tokenizers
 import bytepair
 from bulk_texts import Texts, cut
 from bytepair.chat import encode_segments
-from bytepair.tokenizer import Session, batch, is_lossless
+from bytepair.tokenizer import Session, is_lossless
 from conftest import MEMORY_FOLDER, VOCABULARIES, has_room
 
 #: How many characters of a chunk are also encoded piece by piece.
@@ -213,8 +213,7 @@ def streamed(tok: bytepair.Tokenizer, asked: Asked) -> Ids:
     """The ids of texts that come in pieces of some kilobytes."""
     special, rng = asked.options.get("special"), asked.rng
     pieces = (cut(rng, text, 5000) if len(text) > 5000 else [text] for text in asked.texts)
-    rows = [[*batch.stream(tok, some, special)] for some in pieces]
-    return joined([row[0] if len(row) == 1 else np.concatenate([[], *row]) for row in rows])
+    return joined([np.array([*tok.encode_stream(some, special=special)]) for some in pieces])
 
 
 class Kept(NamedTuple):

@@ -1,24 +1,21 @@
-"""Encodes many texts: Arrow columns, files, streams, and rows of equal width.
-
-Methods of `Tokenizer` that need the package `corpus` or numpy call these functions.
-"""
+"""Encodes files, for the method of `Tokenizer` that needs the package `corpus`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from bytepair import _core
-from bytepair._internal.checks import check_choice, check_many
+from bytepair._internal.checks import check_choice
 from bytepair.corpus.column import Skip, SkipLog, TextBatch
 from bytepair.corpus.files import is_plain_text
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.source import Reading
 from bytepair.errors import ArgumentError
-from bytepair.tokenizer.results import IdArrays, Ids, SpecialMode
+from bytepair.tokenizer.results import IdArrays
 
 
 def encode_file(
@@ -82,20 +79,6 @@ def _encode_batches(
         ids.append(some)
         ends.append(offsets[1:] + ends[-1][-1])
     return IdArrays(np.concatenate(ids), np.concatenate(ends))
-
-
-def stream(
-    tokenizer: _core.Tokenizer, texts: Iterable[str], special: SpecialMode = None
-) -> Iterator[Ids]:
-    """Encode pieces of one text, as `Tokenizer.encode_stream` does, to non-empty arrays."""
-    encoder = _core.EncodeStream(tokenizer, special=special)
-    for text in check_many("texts", texts):
-        ids = encoder.push(text)
-        if len(ids):
-            yield ids
-    ids = encoder.flush()
-    if len(ids):
-        yield ids
 
 
 def _documents(path: Path, ending: bytes | None, skips: SkipLog) -> list[str]:

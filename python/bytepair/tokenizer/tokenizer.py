@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bytepair import _core
-from bytepair._internal.checks import check_choice, check_whole, integers
+from bytepair._internal.checks import check_choice, check_many, check_whole, integers
 from bytepair._internal.hints import NotHere, missing, unknown_keyword
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.properties import roles as roles_of
@@ -354,10 +354,10 @@ class Tokenizer(_core.Tokenizer):
             >>> list(tok.encode_stream(["hel", "lo", "!"]))
             [259, 33]
         """
-        from bytepair.tokenizer import batch
-
-        for ids in batch.stream(self, texts, special):
-            yield from ids.tolist()
+        encoder = _core.EncodeStream(self, special=special)
+        for text in check_many("texts", texts):
+            yield from encoder.push(text).tolist()
+        yield from encoder.flush().tolist()
 
     def show(
         self,
