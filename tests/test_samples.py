@@ -50,21 +50,21 @@ def test_a_sample_is_spread_over_all_files(corpus: Path) -> None:
     assert not drawn.is_whole
     assert 200_000 < drawn.chars <= 300_000
     assert drawn.files == 3
-    shares = kinds(drawn.texts)
-    expected = kinds(whole.texts)
+    shares = kinds(drawn)
+    expected = kinds(whole)
     for kind, chars in shares.items():
         assert chars / drawn.chars == pytest.approx(expected[kind] / whole.chars, abs=0.2), shares
     assert len(shares) == 3
     assert sample(corpus, bytepair.Reading(max_chars=300_000)) == drawn
     assert sample(corpus, bytepair.Reading(max_chars=300_000), seed=1) != drawn
-    assert sample(corpus, bytepair.Reading(max_chars=whole.chars)).texts == whole.texts
+    assert sample(corpus, bytepair.Reading(max_chars=whole.chars)) == whole
 
 
 def test_a_large_corpus_is_read_in_part(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bytepair.corpus.read.READ_BYTES", 1000)
     drawn = sample(corpus, bytepair.Reading(max_chars=30_000))
     assert not drawn.is_whole
-    assert len(kinds(drawn.texts)) == 3
+    assert len(kinds(drawn)) == 3
 
 
 def test_evaluations_and_plans_measure_the_sample_and_say_so(corpus: Path, tmp_path: Path) -> None:

@@ -261,7 +261,7 @@ def measure(
     """
     documents = sample(source, Reading(max_chars=max_chars, errors=errors))
     started = time.perf_counter()
-    tokens = sum(map(len, tokenizer.encode_batch(documents.texts)))
+    tokens = sum(map(len, tokenizer.encode_batch(documents)))
     seconds = time.perf_counter() - started
     if not tokens:
         raise PlanError("the source has no text to measure")

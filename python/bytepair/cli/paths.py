@@ -145,9 +145,6 @@ COUNTS_FILE: Final = Output(check_output_file, bytepair.Counts.is_counts_file)
 FOLDER: Final = Output(check_output_folder)
 
 
-#: Where the context of a command notes `--force`, if its function does not take it.
-_REPLACING: Final = "bytepair.replacing"
-
 #: The parameters that are not names of files to read.
 _NOT_READ: Final = ("pattern", "column", "superword_pattern", "text")
 
@@ -184,32 +181,19 @@ def _files_named(name: str) -> Iterator[Path]:
 
 def check_outputs(ctx: click.Context) -> None:
     """Refuse output files of a command that exist, and are neither its own nor replaced."""
-    may_replace = ctx.params.get("overwrite") or ctx.meta.get(_REPLACING, False)
     for param in files_of(ctx.command.params):
         path = ctx.params.get(param.name or "")
         if path is None or not path.exists():
             continue
-        is_own = cast("Output", param.type).is_own
+        is_own: Any = cast("Output", param.type).is_own
         try:
-            check_output(
-                path,
-                inputs=_inputs(ctx),
-                overwrite=may_replace or (is_own is not None and is_own(path)),
-            )
+            overwrite = ctx.params.get("overwrite") or is_own(path)
+            check_output(path, inputs=_inputs(ctx), overwrite=overwrite)
         except (BytepairError, OSError) as error:
             raise BadValue(*in_words(error), param=param, ctx=ctx) from None
 
 
-def _replace(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
-    ctx.meta[_REPLACING] = is_given
-
-
 #: `--force` of a command whose function need not know.
 replacing = click.option(
-    "--force",
-    "overwrite",
-    is_flag=True,
-    expose_value=False,
-    callback=_replace,
-    help="Replace an output file that exists.",
+    "--force", "overwrite", is_flag=True, help="Replace an output file that exists."
 )

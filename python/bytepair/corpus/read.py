@@ -10,8 +10,8 @@ from __future__ import annotations
 import heapq
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from bytepair import _core
@@ -222,42 +222,27 @@ PIECE_CHARS: Final = 1 << 16
 PIECES: Final = 100
 
 
-@dataclass(frozen=True)
-class Sample(Sequence[str]):
-    """The documents of a sample, in the order of the source.
+class Sample(list[str]):
+    """The documents of a sample, in the order of the source; of a long one perhaps only pieces.
 
     Attributes:
-        texts: the documents; of a long one perhaps only pieces.
         chars: the number of characters of the sample.
         chars_read: the number of characters from which it was drawn.
         files: the number of files from which it was drawn; 0 for a source in memory.
         is_whole: whether it is all text of the source.
     """
 
-    texts: list[str] = field(repr=False)
-    chars: int
-    chars_read: int
-    files: int
-    is_whole: bool
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.texts[index]
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def __eq__(self, other: object) -> bool:
-        return self.texts == (other.texts if isinstance(other, Sample) else other)
-
-    __hash__ = None  # type: ignore[assignment] # as for a list
+    def __init__(self, texts: list[str], chars_read: int, files: int, is_all_read: bool) -> None:
+        super().__init__(texts)
+        self.chars, self.chars_read, self.files = sum(map(len, texts)), chars_read, files
+        self.is_whole = is_all_read and self.chars == chars_read
 
     def __str__(self) -> str:
         """The size of the sample in words."""
         if self.is_whole:
             return f"all {self.chars:,} characters"
-        place = (
-            f"spread over {self.files:,} file{'s'[: self.files != 1]}" if self.files else "drawn"
-        )
+        place = f"spread over {self.files:,} file{'s'[: self.files != 1]}"
+        place = place if self.files else "drawn"
         return f"a sample of {self.chars:,} characters, {place} ({self.chars_read:,} read)"
 
 
@@ -281,9 +266,7 @@ def sample(source: Source, reading: Reading = Reading(), *, seed: int = 0) -> Sa
             draw.add(batch)
     skips.warn()
     number = len(resolved.files) if isinstance(resolved, Files) else 0
-    drawn = draw.texts()
-    chars = sum(map(len, drawn))
-    result = Sample(drawn, chars, draw.chars_read, number, step == 1 and chars == draw.chars_read)
+    result = Sample(draw.texts(), draw.chars_read, number, step == 1)
     if not result.is_whole:
         LOG.info("measuring %s", result)
     return result
