@@ -153,12 +153,7 @@ def mixture(
 @click.option(
     "--pattern", default="*.parquet", help="A glob that selects files of a data set on the Hub."
 )
-def download(
-    dataset: str,
-    n: int,
-    dir: Path | None,
-    pattern: str,
-) -> None:
+def download(dataset: str, n: int, dir: Path | None, pattern: str) -> None:
     """Download the files of a data set; run it again to resume.
 
     DATASET: fineweb-edu, climbmix, or a data set on the Hugging Face Hub (owner/name).

@@ -35,12 +35,7 @@ TOKENS_SHOWN: Final = 12
 @click.option(
     "--json", "as_json", is_flag=True, help="Write the properties as JSON, without tokens."
 )
-def inspect(
-    tokenizer: str,
-    pattern: str | None,
-    text: str | None,
-    as_json: bool,
-) -> None:
+def inspect(tokenizer: str, pattern: str | None, text: str | None, as_json: bool) -> None:
     """Show the properties of a tokenizer, and its first, last and longest tokens.
 
     TOKENIZER: a folder, a file or a published name such as gpt2; by default the folder
@@ -69,9 +64,7 @@ def inspect(
         "first": _shown(merged[:TOKENS_SHOWN]),
         "last": _shown(merged[-TOKENS_SHOWN:]),
         "longest": _shown(longest[:TOKENS_SHOWN]),
-        "notes": " ".join(
-            f"{name}={value}" for name, value in tok.notes.items() if len(value) < 80
-        ),
+        "notes": " ".join(f"{n}={value}" for n, value in tok.notes.items() if len(value) < 80),
     }
     for name, value in rows.items():
         click.echo(f"{name:>11}  {visible(value)}")
@@ -80,24 +73,15 @@ def inspect(
 def _rules(tok: bytepair.Tokenizer, names: list[str]) -> dict[str, str]:
     pattern, rules = tok.pattern, bytepair.tokenizer.text_rules(tok)
     steps = (pattern,) if isinstance(pattern, str) else pattern or tuple(rules.pre_tokenizer)
+    missing = " ".join(f"0x{byte:02X}" for byte in bytepair.tokenizer.uncovered(tok))
+    fate = "left out of the ids" if rules.drops_uncovered else "an error in a text"
+    is_lossless = bytepair.tokenizer.is_lossless(tok)
     return {
         "pattern": f"{', '.join(names) or 'custom'}: {', then '.join(steps) or 'none'}",
         "normalizer": ", ".join(rules.normalizer) or "none",
-        "uncovered": _uncovered(tok),
-        "lossless": "yes"
-        if bytepair.tokenizer.is_lossless(tok)
-        else "no: not every text is decoded to itself",
+        "uncovered": f"{missing}: {fate}" if missing else "none: every byte has a token",
+        "lossless": "yes" if is_lossless else "no: not every text is decoded to itself",
     }
-
-
-def _uncovered(tok: bytepair.Tokenizer) -> str:
-    """The bytes that no token covers, and what happens to them."""
-    missing = bytepair.tokenizer.uncovered(tok)
-    if not missing:
-        return "none: every byte has a token"
-    shown = " ".join(f"0x{byte:02X}" for byte in missing[:8]) + (" ..." if missing[8:] else "")
-    dropped = bytepair.tokenizer.text_rules(tok).drops_uncovered
-    return f"{shown}: left out of the ids" if dropped else f"{shown}: an error in a text"
 
 
 def _values(tok: bytepair.Tokenizer) -> dict[str, Any]:
@@ -106,11 +90,12 @@ def _values(tok: bytepair.Tokenizer) -> dict[str, Any]:
         "vocab_size", "merge_rule", "pattern", "fingerprint",
         "special_tokens", "roles", "chat_templates", "notes",
     )  # fmt: skip
+    rules = bytepair.tokenizer.text_rules(tok)
     return {name: getattr(tok, name) for name in names} | {
         "ignore_merges": bytepair.tokenizer.ignores_merges(tok),
         "unicode_version": bytepair.tokenizer.UNICODE_VERSION,
-        "normalizer": bytepair.tokenizer.text_rules(tok).normalizer,
-        "uncovered": "drop" if bytepair.tokenizer.text_rules(tok).drops_uncovered else "error",
+        "normalizer": rules.normalizer,
+        "uncovered": "drop" if rules.drops_uncovered else "error",
         "lossless": bytepair.tokenizer.is_lossless(tok),
         "merges": len(tok.merges()),
     }

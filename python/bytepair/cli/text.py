@@ -232,12 +232,7 @@ def _lines(pieces: Iterable[str]) -> Iterator[str]:
 @click.option(
     "--lines", is_flag=True, help="Treat each line as a document; end each text with a newline."
 )
-def decode(
-    ids: tuple[str, ...],
-    tokenizer: str,
-    pattern: str | None,
-    lines: bool,
-) -> None:
+def decode(ids: tuple[str, ...], tokenizer: str, pattern: str | None, lines: bool) -> None:
     """Decode ids (separated by spaces, commas or brackets) to the bytes of their text.
 
     IDS: the ids. Without IDS, they are read from standard input.

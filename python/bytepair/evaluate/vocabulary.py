@@ -96,14 +96,13 @@ def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
     ranks = tokenizer.mergeable_ranks()
     by_length = sorted(ranks.items(), key=lambda item: (-len(item[0]), item[1]))
     numbers = {n: [tokenizer.token_bytes(i) for i in tokenizer.encode(n)] for n in NUMBERS}
-    never = unreachable(tokenizer)
     return VocabularyReport(
         size=tokenizer.vocab_size,
         special=len(tokenizer.special_tokens),
         lengths=dict(sorted(Counter(map(len, ranks)).items())),
         longest=[id for _, id in by_length[:longest]],
-        unreachable=never,
-        split=_split(tokenizer, never),
+        unreachable=unreachable(tokenizer),
+        split=split_tokens(tokenizer),
         unwhole=[id for token, id in ranks.items() if len(token) > 1 and not _is_text(token)],
         duplicates=near_duplicates(ranks),
         numbers=numbers,
@@ -123,12 +122,7 @@ def split_tokens(tokenizer: Tokenizer) -> list[int]:
         >>> split_tokens(bytepair.Tokenizer.from_ranks(ranks, pattern="qwen2"))  # splits digits
         [256]
     """
-    return _split(tokenizer, unreachable(tokenizer))
-
-
-def _split(tokenizer: Tokenizer, never: Iterable[int]) -> list[int]:
-    """The tokens but those that merging can `never` produce whose own text becomes others."""
-    left_out = set(never)
+    left_out = set(unreachable(tokenizer))
     texts = {
         id: token.decode()
         for token, id in tokenizer.mergeable_ranks().items()
@@ -179,8 +173,7 @@ def glitch_candidates(
         )
     ranks = tokenizer.mergeable_ranks()
     invalid = [ranks[bytes([b])] for b in (0xC0, 0xC1, *range(0xF5, 0x100)) if bytes([b]) in ranks]
-    merged_never = unreachable(tokenizer)
-    never = {*invalid, *merged_never, *_split(tokenizer, merged_never)}
+    never = {*invalid, *unreachable(tokenizer), *split_tokens(tokenizer)}
     ids = np.array([id for id in ranks.values() if id not in never], np.int64)
     if not never or not len(ids):
         return []
