@@ -148,7 +148,7 @@ def mixture(
     "-o",
     "dir",
     type=option.PATH,
-    help="The output folder.  [default: in ~/.cache/bytepair]",
+    help="The output folder.  [default: a folder in ~/.cache/bytepair]",
 )
 @click.option(
     "--pattern", default="*.parquet", help="A glob that selects files of a data set on the Hub."
@@ -191,7 +191,7 @@ sharding = option.together(
     click.option(
         "--val-share",
         type=float,
-        help="Begin with shards for validation, of this share of all text.",
+        help="Write shards for validation first: of this share of all text, such as 0.01.",
     ),
     click.option(
         "--doc-cap", type=option.number, help="Encode at most so many characters of a document."

@@ -32,7 +32,7 @@ from bytepair.files.outputs import write_whole
 @click.option(
     "--against",
     multiple=True,
-    help="A tokenizer, or none.  [default: gpt2, cl100k_base, o200k_base]",
+    help="A tokenizer to compare with, or none.  [default: gpt2, cl100k_base, o200k_base]",
 )
 @click.option(
     "--train", multiple=True, metavar="[NAME=]PATH", help="Training text; may be repeated."

@@ -241,7 +241,7 @@ checkpoint = click.option(
 memory_limit = click.option(
     "--memory-limit",
     type=number,
-    help="Bytes of counts in memory.  [default: half of the machine's]",
+    help="Memory of counts in bytes; the rest is on disk.  [default: half of the machine's]",
 )
 weight = click.option(
     "--weight", multiple=True, metavar="SOURCE=NUMBER", help="Multiply the counts of a source."
@@ -255,7 +255,7 @@ many_processes = together(
     click.option(
         "--rank",
         type=click.IntRange(min=0),
-        help="Do the share of this rank.  [default: of a job array]",
+        help="Process the share of this rank.  [default: that of a job array]",
     ),
     click.option("--world-size", type=number, help="The number of ranks that share the work."),
     click.option("--ray", is_flag=True, help="Run on a Ray cluster."),

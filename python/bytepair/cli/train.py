@@ -27,7 +27,7 @@ vocabulary = option.together(
         "--special-token",
         "special_tokens",
         multiple=True,
-        help="Repeatable.  [default: nanochat's nine]",
+        help="A special token; may be repeated.  [default: the nine of nanochat]",
     ),
     click.option("--no-special-tokens", is_flag=True, help="Train without special tokens."),
     click.option(
@@ -46,13 +46,13 @@ several_sources = option.together(
     click.option(
         "--parity",
         is_flag=True,
-        help="Merge for the source that compresses worst; SOURCE is NAME=PATH.",
+        help="Choose each merge from the source that compresses worst; SOURCE is NAME=PATH.",
     ),
     click.option(
         "--development",
         multiple=True,
         metavar="NAME=PATH",
-        help="For --parity: text to measure on.",
+        help="With --parity: the text, best parallel, on which a source is measured.",
     ),
     title="Several sources",
 )
@@ -71,7 +71,7 @@ superword_options = option.together(
         "--superword-start",
         type=start,
         default="0.8",
-        help="Ids before them: a share, or a number.",
+        help="The number of ids before the first: a share of the vocabulary, or a count.",
     ),
     click.option("--superword-pattern", help="The final split pattern.  [default: by lines]"),
     click.option(
