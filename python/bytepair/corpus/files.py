@@ -305,9 +305,12 @@ def recorded(files: list[Input], folder: Path) -> dict[str, Any]:
     return values
 
 
-def is_same(record: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> bool:
-    """Whether two records name the same inputs, in the same order; see `shared`."""
-    return len(_pairs(record)) == len(_pairs(job)) == shared(record, job, folder)
+def differing(record: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> list[str]:
+    """The names of the values that differ between the records of two jobs; see `shared`."""
+    keys = {**record, **job}.keys() - {INPUTS, BASE}
+    changes = [key for key in keys if record.get(key) != job.get(key)]
+    is_same = len(_pairs(record)) == len(_pairs(job)) == shared(record, job, folder)
+    return sorted(changes if is_same else [*changes, INPUTS])
 
 
 def shared(record: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> int:

@@ -23,7 +23,8 @@ import numpy as np
 
 from bytepair import _core
 from bytepair._internal.progress import Bar
-from bytepair.corpus.files import BASE, INPUTS, is_same, shared
+from bytepair.corpus import files
+from bytepair.corpus.files import INPUTS, shared
 from bytepair.errors import ShardError
 from bytepair.files.outputs import check_alone, remove_own
 from bytepair.files.safe import check_own_folder, check_regular
@@ -145,9 +146,7 @@ def differing(before: dict[str, Any], job: dict[str, Any], base: Path) -> list[s
     plain = json.loads(json.dumps(job))
     if before.get("errors") == "strict":
         before = {**before, "errors": plain.get("errors")}
-    keys = {**before, **plain}.keys() - {INPUTS, BASE}
-    changes = [key for key in keys if before.get(key) != plain.get(key)]
-    return sorted(changes if is_same(before, plain, base) else [*changes, INPUTS])
+    return files.differing(before, plain, base)
 
 
 def _short(value: object) -> str:

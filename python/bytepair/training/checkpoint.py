@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair.corpus.column import TextBatch
-from bytepair.corpus.files import BASE, INPUTS, is_same
+from bytepair.corpus.files import differing
 from bytepair.corpus.read import batch_size
 from bytepair.errors import CountsError, InUseError, warn
 from bytepair.files import outputs
@@ -63,17 +63,9 @@ class Checkpoint:
         if state.pretokens != self._counts.total:
             raise damaged(path)
         job, self.state, self._bytes_on_disk = self.state.job, state, state.bytes
-        differing = [
-            name
-            for name, value in job.items()
-            if state.job.get(name) != value and name not in (INPUTS, BASE)
-        ]
-        if not is_same(state.job, job, path.parent):
-            differing.append("files")
-        if differing:
+        if wrong := differing(state.job, job, path.parent):
             raise CountsError(
-                f"the checkpoint {path} belongs to a different count: {', '.join(differing)} "
-                "differ",
+                f"the checkpoint {path} belongs to a different count: {', '.join(wrong)} differ",
                 hint="pass another file, or remove it to start again",
             )
         state.job = job
