@@ -497,6 +497,7 @@ def test_parts_that_a_mark_does_not_list_are_written_again(tmp_path: Path, parts
             (path / name).write_text(name)
         return {}
 
+    folder.begin()
     folder.run(task, work)
     mark = folder.of(task) / tasks.MARK
     values = json.loads(mark.read_text())
@@ -516,6 +517,7 @@ def test_parts_that_a_mark_does_not_list_are_written_again(tmp_path: Path, parts
 @pytest.mark.parametrize("kind", ["link", "pipe"])
 def test_a_part_that_is_no_regular_file_is_refused(tmp_path: Path, kind: str) -> None:
     task, folder = tasks.Task(0, []), tasks.TaskFolder(tmp_path, {}, ("ids",))
+    folder.begin()
     folder.run(task, lambda path: {"n": (path / "ids").write_text("x")})
     path = folder.of(task) / "ids"
     path.unlink()
