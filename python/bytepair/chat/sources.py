@@ -152,12 +152,14 @@ def _arrow_batches(file: Input) -> Iterator[Any]:
 
 
 def _read_tables(tables: Iterable[Any], place: str, options: ChatOptions) -> Iterator[Conversation]:
+    noted: list[str] = []
     with _as_own_errors(place):
         for table in tables:
             rows = _rows_of(table, place, options)
             for chunk in getattr(rows, "chunks", [rows]):
                 for start in range(0, len(chunk), _BATCH_ROWS):
-                    yield from map(_without_nulls, chunk.slice(start, _BATCH_ROWS).to_pylist())
+                    for row in chunk.slice(start, _BATCH_ROWS).to_pylist():
+                        yield _without_nulls(row, noted)
 
 
 @contextmanager
@@ -193,13 +195,14 @@ class _TableRows(Sequence[Any]):
 
     def __init__(self, array: Any) -> None:
         self._array = array
+        self._noted: list[str] = []
 
     def __len__(self) -> int:
         return len(self._array)
 
     def __getitem__(self, number: Any) -> Any:
         with _as_own_errors(f"row {number} of the table"):
-            return _without_nulls(self._array[number].as_py())
+            return _without_nulls(self._array[number].as_py(), self._noted)
 
 
 def _check_once(names: Sequence[str], place: str) -> None:
@@ -215,26 +218,28 @@ def _check_columns(names: Collection[str], place: str, options: ChatOptions) -> 
         )
 
 
-def _without_nulls(value: Any, free: bool = False) -> Any:
+def _without_nulls(value: Any, noted: list[str], free: bool = False) -> Any:
     """A value of a table without the nulls of its structs; a map becomes a mapping.
 
-    In a value of free form (`free`), a null may be meant: that it is left out is a warning.
+    In a value of free form (`free`), a null may be meant: that it is left out is a warning, unless
+    `noted` has one already.
     """
     if isinstance(value, dict):
-        if free and None in value.values():
+        if free and not noted and None in value.values():
             name = next(name for name, one in value.items() if one is None)
             text = (
                 f"{name!r} is null in the arguments of a tool call or in a tool of a table, which "
                 "has nulls for all that other rows have; nulls are left out there"
             )
             warn(BytepairWarning(text, hint="store arguments and tools as JSON strings"))
+            noted.append(text)
         return {
-            name: one if isinstance(one, str) else _without_nulls(one, free or name in _FREE)
+            name: one if isinstance(one, str) else _without_nulls(one, noted, free or name in _FREE)
             for name, one in value.items()
             if one is not None
         }
     if not isinstance(value, list) or not value or isinstance(value[0], str | int | float):
         return value
     if isinstance(value[0], tuple):  # so Arrow gives the pairs of a map, whose nulls are values
-        return {name: _without_nulls(one, free) for name, one in value}
-    return [_without_nulls(one, free) for one in value]
+        return {name: _without_nulls(one, noted, free) for name, one in value}
+    return [_without_nulls(one, noted, free) for one in value]
