@@ -13,7 +13,6 @@ from typing import Final, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import FormatError
-from bytepair.properties.tokens import is_rule_of_ranks
 
 #: What a GGUF file begins with.
 GGUF_MAGIC: Final = b"GGUF"
@@ -97,9 +96,12 @@ class Parts:
             return _core.Model.from_characters(
                 tokens, self.twins, merges or [], *rules_and_added, self.notes
             )
-        if merges is None or (self.may_be_ranks and is_rule_of_ranks(tokens, merges, ignore)):
-            return _core.Model.from_ranks(tokens, *rules_and_added, self.notes)
-        return _core.Model.from_merges(tokens, merges, *rules_and_added, ignore, self.notes)
+        if merges is not None:
+            model = _core.Model.from_merges(tokens, merges, *rules_and_added, ignore, self.notes)
+            by_merges = _core.Tokenizer(model)
+            if not self.may_be_ranks or not _core.is_rule_of_ranks(by_merges, ignore):
+                return model
+        return _core.Model.from_ranks(tokens, *rules_and_added, self.notes)
 
 
 @dataclass(frozen=True)

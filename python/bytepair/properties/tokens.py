@@ -88,22 +88,6 @@ def all_pairs(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
     ]  # fmt: skip
 
 
-def is_rule_of_ranks(
-    tokens: dict[bytes, int], merges: list[tuple[bytes, bytes]], ignore_merges: bool
-) -> bool:
-    """Whether a list of merges provably gives the same ids as the rule "ranks" for every text.
-
-    Example:
-        >>> tokens = {b"a": 0, b"b": 1, b"ab": 2, b"abb": 3, b"bb": 4}
-        >>> is_rule_of_ranks(tokens, all_pairs(tokens), False)
-        True
-        >>> is_rule_of_ranks(tokens, [(b"b", b"b")], False)
-        False
-    """
-    by_merges = _core.Tokenizer(_core.Model.from_merges(tokens, merges, r"(?s:.)", {}))
-    return _core.is_rule_of_ranks(by_merges, ignore_merges)
-
-
 def uncovered(tokenizer: _core.Tokenizer) -> list[int]:
     """The bytes that a text may have and that are no token.
 

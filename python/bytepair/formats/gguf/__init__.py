@@ -28,7 +28,7 @@ from bytepair.formats.gpt2 import check_merges, merge_lines, read_pair, read_voc
 from bytepair.formats.parts import GGUF_MAGIC, LoadOptions, Parts
 from bytepair.formats.pieces import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 from bytepair.properties.roles import giving
-from bytepair.properties.tokens import form, is_rule_of_ranks, ordinary
+from bytepair.properties.tokens import form, ordinary
 
 VERSIONS: Final = (2, 3)
 
@@ -155,9 +155,8 @@ def _parts_of_bytes(
     pairs = [read_pair(line.split(" "), f"{place}[{n}]") for n, line in lines]
     tokens |= _merged_names(special, pairs)
     merges = check_merges(pairs, tokens, place)
-    if values.get(_RULE_KEY) == "ranks" and is_rule_of_ranks(tokens, merges, True):
-        return Parts(tokens, rules, special)
-    return Parts(tokens, rules, special, merges, ignore)
+    is_ranks = values.get(_RULE_KEY) == "ranks"
+    return Parts(tokens, rules, special, merges, ignore, may_be_ranks=is_ranks)
 
 
 def _merged_names(
