@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import warn
@@ -25,15 +25,6 @@ Surroundings: TypeAlias = tuple[list[str], list[str]]
 
 #: The sides of a text: the role of the token there, its note, and the flag that adds it.
 _SIDES: Final = (("bos", "bos_token", "add_bos_token"), ("eos", "eos_token", "add_eos_token"))
-
-
-class _Side(NamedTuple):
-    """One side of a text: what a post-processor puts there, the token with the role, its keys."""
-
-    tokens: list[str]
-    token: str | None
-    note: str
-    flag: str
 
 
 def around(rules: _core.TextRules, special: Mapping[str, int]) -> Surroundings:
@@ -67,10 +58,13 @@ def with_implied(
     return metadata._replace(tokens=tokens, flags=flags)
 
 
-def _sides(surroundings: Surroundings, tokenizer: _core.Tokenizer) -> list[_Side]:
+def _sides(
+    surroundings: Surroundings, tokenizer: _core.Tokenizer
+) -> list[tuple[list[str], list[str], str, str]]:
+    """For each side its tokens, the one with the role in a list, the note of the role, the flag."""
     by_role = roles.roles(tokenizer)
     return [
-        _Side(tokens, by_role.get(role), note, flag)
+        (tokens, [by_role[role]] if role in by_role else [], note, flag)
         for tokens, (role, note, flag) in zip(surroundings, _SIDES, strict=True)
     ]
 
@@ -78,21 +72,20 @@ def _sides(surroundings: Surroundings, tokenizer: _core.Tokenizer) -> list[_Side
 def implied(tokenizer: _core.Tokenizer) -> list[str]:
     """The flags that nothing states and that the post-processor sets."""
     notes, sides = tokenizer.notes, _sides(of(tokenizer), tokenizer)
-    return [one.flag for one in sides if one.tokens == [one.token] and not notes.get(one.flag)]
+    return [
+        flag for tokens, end, _, flag in sides if tokens and tokens == end and not notes.get(flag)
+    ]
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What is read otherwise from the post-processor to write, since it adds its tokens."""
     notes, lost = tokenizer.notes, []
-    for one in _sides(written(tokenizer), tokenizer):
-        if one.tokens == [one.token] and notes.get(one.flag) == "false":
+    for tokens, end, note, flag in _sides(written(tokenizer), tokenizer):
+        if tokens and tokens == end and notes.get(flag) == "false":
+            lost.append(f"the flag {flag}, which is false, while the post-processor adds the token")
+        elif len(tokens) == 1 and not notes.get(note) and tokens != end:
             lost.append(
-                f"the flag {one.flag}, which is false, while the post-processor adds the token"
-            )
-        elif len(one.tokens) == 1 and not notes.get(one.note) and one.tokens != [one.token]:
-            lost.append(
-                f"the role {one.note} and the flag {one.flag}, which the post-processor sets "
-                "otherwise"
+                f"the role {note} and the flag {flag}, which the post-processor sets otherwise"
             )
     return lost
 
@@ -101,10 +94,8 @@ def written(tokenizer: _core.Tokenizer) -> Surroundings:
     """What the post-processor to write puts around a text: the same, or else what flags say."""
     notes, set_flags, surroundings = tokenizer.notes, implied(tokenizer), of(tokenizer)
     before, after = (
-        [one.token]
-        if one.token and (notes.get(one.flag) == "true" or one.flag in set_flags)
-        else []
-        for one in _sides(surroundings, tokenizer)
+        end if notes.get(flag) == "true" or flag in set_flags else []
+        for _, end, _, flag in _sides(surroundings, tokenizer)
     )
     stated = any(notes.get(flag) for *_, flag in _SIDES)
     return (before, after) if stated and not is_more(tokenizer) else surroundings
@@ -112,7 +103,7 @@ def written(tokenizer: _core.Tokenizer) -> Surroundings:
 
 def is_more(tokenizer: _core.Tokenizer) -> bool:
     """Whether a post-processor does more than to add BOS and EOS."""
-    return any(one.tokens not in ([], [one.token]) for one in _sides(of(tokenizer), tokenizer))
+    return any(tokens not in ([], end) for tokens, end, *_ in _sides(of(tokenizer), tokenizer))
 
 
 def with_written(tokenizer: _core.Tokenizer) -> _core.Tokenizer:
