@@ -225,6 +225,8 @@ def _without_nulls(value: Any, noted: list[str], free: bool = False) -> Any:
     `noted` has one already.
     """
     if isinstance(value, dict):
+        if {*map(type, value.values())} == {str}:
+            return value
         if free and not noted and None in value.values():
             name = next(name for name, one in value.items() if one is None)
             text = (
@@ -234,7 +236,7 @@ def _without_nulls(value: Any, noted: list[str], free: bool = False) -> Any:
             warn(BytepairWarning(text, hint="store arguments and tools as JSON strings"))
             noted.append(text)
         return {
-            name: one if isinstance(one, str) else _without_nulls(one, noted, free or name in _FREE)
+            name: _without_nulls(one, noted, free or name in _FREE)
             for name, one in value.items()
             if one is not None
         }
