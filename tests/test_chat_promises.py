@@ -226,7 +226,7 @@ def test_only_what_is_trained_on_is_checked_for_drops() -> None:
 
 
 def test_the_disguise_of_a_text_is_found_in_linear_work() -> None:
-    from bytepair.chat.texts import Disguise
+    from bytepair.chat.rendering import Disguise
 
     names = [f"<|reserved_special_token_{number}|>" for number in range(256)]
     disguise = Disguise(names, set(), everywhere=False)

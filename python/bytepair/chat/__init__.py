@@ -20,7 +20,7 @@ reads files and tables), `renderer` (one conversation to segments; reasoning and
 `calls`), `segments` (which the core encodes), `prompt` (prompts that fit a context or follow
 sampled ids), `batch` (whole data sets), `preferences` (preference pairs), `parser` (ids to
 conversations, also during generation), `jinja` (Hugging Face templates; `sandbox` renders them,
-`texts` keeps texts apart, `masks` finds what is trained on).
+`rendering` keeps texts apart, and finds what is trained on).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

@@ -1,13 +1,13 @@
 """Renders Hugging Face's Jinja templates in a sandbox, so that text cannot forge tokens.
 
 A Jinja template writes one string that mixes its own special tokens and the text of the messages.
-To distinguish them, the texts are disguised before rendering (`texts`). A disguise could mislead
-a template that searches for special tokens in the text. To detect this, the conversation is also
-rendered without it: if the results differ, fewer characters are disguised, and if they still
-differ, it is an error.
+To distinguish them, the texts are disguised before rendering. A disguise could mislead a template
+that searches for special tokens in the text. To detect this, the conversation is also rendered
+without it: if the results differ, fewer characters are disguised, and if they still differ, it is
+an error.
 
 The loss mask comes from `{% generation %}` blocks, or is derived from where messages begin
-(`masks`). Three mistakes that would silently harm training are looked for:
+(`rendering`). Three mistakes that would silently harm training are looked for:
 
 1. The template drops content of a message, such as reasoning or tool calls.
 2. The token that ends the assistant's turn is not trained on, or is not a stop token of the model,
@@ -28,8 +28,16 @@ from typing import Any, Final, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_kind
-from bytepair.chat import masks
-from bytepair.chat.masks import Region, Rendering, unmarked, without_indices
+from bytepair.chat.rendering import (
+    Disguise,
+    MessageText,
+    Region,
+    Rendering,
+    endless,
+    unmarked,
+    unprompted,
+    without_indices,
+)
 from bytepair.chat.rows import (
     CALL_FIELDS,
     DEFAULT,
@@ -43,7 +51,6 @@ from bytepair.chat.rows import (
 from bytepair.chat.sandbox import RenderProcess, has_blocks, render, usage
 from bytepair.chat.segments import BREAK, Items, Segments, Writer, structural, without_space
 from bytepair.chat.template import ASSISTANT
-from bytepair.chat.texts import Disguise, MessageText
 from bytepair.errors import BytepairWarning, ConversationError, SpecialTokenError, warn
 from bytepair.properties import roles
 from bytepair.properties.metadata import engine_tokens
@@ -302,9 +309,9 @@ class JinjaWriter(Writer):
             )
         out = Segments()
         self.append(rendering, _apart(regions), out)
-        yield from masks.unprompted(self._last_prompt(rendering), out.items, self.tokenizer.encode)
+        yield from unprompted(self._last_prompt(rendering), out.items, self.tokenizer.encode)
         trained = [item for item, on in zip(out.items, out.trained, strict=True) if on]
-        yield from masks.endless(trained, self._stops, self.special)
+        yield from endless(trained, self._stops, self.special)
 
     def _last_prompt(self, rendering: Rendering) -> list[str | int | None]:
         """The segments of the prompt of the last turn; none if prefixes are compared anyway."""
