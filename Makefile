@@ -11,8 +11,11 @@ SOURCES := $(shell find rust/core/src rust/lab/src rust/view/src rust/binding/sr
 PARALLEL := -n logical --maxprocesses 8 --dist worksteal
 # The tests of `make dev`, with options of pytest; without any, those of the changed files.
 TESTS :=
-# The crates with tests. They are compiled together, for else their dependencies would differ.
-TESTED := -p bytepair -p bytepair-lab -p bytepair-view -p bytepair-capi
+# The crates with tests, and the one that the tests of Python run on, which has none of its own: together, for else their
+# dependencies would have other features, and be compiled twice.
+TESTED := -p bytepair -p bytepair-lab -p bytepair-view -p bytepair-capi -p bytepair-binding
+# Compiles the package and installs it into .venv.
+DEVELOP = VIRTUAL_ENV=$(CURDIR)/.venv PIP_QUIET=1 $(BIN)/maturin develop --quiet
 # What is fuzzed, and each for how long. The flags let libFuzzer see which code an input reaches.
 TARGET := c corpus encode file json page ranks
 SECONDS := 600
@@ -51,7 +54,7 @@ INSTALLED := target/installed/$(SCRIPTS)
 TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/cross"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev run test test-python test-quick test-rust test-features test-bare test-lowest docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
+.PHONY: help setup package dev run test test-python test-quick test-rust test-features test-bare test-lowest docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
 	spelling format check check-all docs docs-cli public site-test lessons bench fuzz miri loom campaign clean capi header licences source sdist wheel wheels wheel-installed smoke sdist-test \
 	windows-wheels rust-targets cross test-cross test-wasm wasm workflows deny advisories container release-notes released publish-crate
 
@@ -73,35 +76,36 @@ setup: .venv/built .venv/tools ## make .venv, build and install the package, and
 	@touch $@
 
 .venv/built: .venv/pip $(SOURCES)
-	VIRTUAL_ENV=$(CURDIR)/.venv PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
+	$(DEVELOP) --release
 	@touch $@
 
+# What tests and linters run on: the release if `make run` has built it, or else a build that shares its crates with the
+# tests of Rust. That one is slower, so it does not count as built.
+package: .venv/tools
+	@$(MAKE) --silent --question .venv/built || { rm -f .venv/built && $(DEVELOP); }
+
 dev: .venv/tools ## build changed code quickly into .venv, for work on it, and test it: make dev TESTS=tests/test_train.py
-	VIRTUAL_ENV=$(CURDIR)/.venv PIP_QUIET=1 $(BIN)/maturin develop --profile work --quiet
+	$(DEVELOP) --profile work
 	@touch .venv/built
 	$(BIN)/python -m pytest -x -q $(or $(TESTS),$$($(BIN)/python tests/changed.py))
 
 run: .venv/built ## the main job: train on the sample text, save, show
 	$(BIN)/bytepair train --force
 
-# The wheel is built beside the tests of Rust, since the end of its build keeps one processor busy.
-test: ## the tests that take minutes; with ALL=1 also those that are slow and rarely find anything
-	@$(MAKE) --no-print-directory setup & setup=$$!; \
-		$(MAKE) --no-print-directory test-rust; tests=$$?; wait $$setup && exit $$tests
-	@$(MAKE) --no-print-directory $(if $(ALL),test-python,test-quick)
+test: test-rust $(if $(ALL),test-python,test-quick) ## the tests that take minutes; with ALL=1 also those that are slow and rarely find anything
 
 # One command, so that what the crates share is compiled once.
-test-rust: ## the tests of the Rust crates, with their doc examples, and whether bytepair.h is up to date
+test-rust: ## the tests of the Rust crates, with their doc examples
 	cargo test --locked --quiet $(TESTED)
 
-test-features: ## the doc examples of the crate without its features, and the library for C with those it is released with
+test-features: ## what needs other features: the doc examples of the crate, the library for C, and whether bytepair.h is up to date
 	cargo test --locked --quiet -p bytepair --no-default-features --doc
-	cargo check --locked --quiet -p bytepair-capi
+	cargo test --locked --quiet -p bytepair-capi --features header
 
-test-quick: setup ## the tests of the Python package without the slow ones, with a tenth of the random examples
+test-quick: package ## the tests of the Python package without the slow ones, with a tenth of the random examples
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" --hypothesis-profile quick
 
-test-python: setup ## all tests of the Python package, with the examples of its documentation
+test-python: package ## all tests of the Python package, with the examples of its documentation
 	$(BIN)/python -m pytest $(PARALLEL)
 
 test-bare: .venv/built ## the Python tests with numpy, click and rich alone; those that need more are skipped
@@ -115,11 +119,11 @@ test-lowest: .venv/built ## the Python tests with the lowest versions of package
 	target/lowest/bin/python -m pip install --quiet --disable-pip-version-check $$($(PYTHON) packaging/lowest.py chat data hf infer tiktoken reference) pytest pytest-timeout pytest-xdist hypothesis
 	PYTHONPATH=$(CURDIR)/python target/lowest/bin/python -m pytest $(PARALLEL)
 
-docs-test: setup ## the examples of the documentation and of docstrings, alone
+docs-test: package ## the examples of the documentation and of docstrings, alone
 	cargo test --locked --quiet -p bytepair --doc
 	$(BIN)/python -m pytest tests/test_docs.py
 
-architecture: setup ## the rules of the project that no other tool checks, alone
+architecture: package ## the rules of the project that no other tool checks, alone
 	$(BIN)/python -m pytest tests/test_architecture.py
 
 lint: format-check clippy rustdoc ruff mypy stubtest spelling ## all linters
@@ -136,29 +140,29 @@ clippy: ## clippy with the lint table of Cargo.toml; warnings are errors
 rustdoc: ## does the documentation of the Rust crate build without warnings?
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --no-deps -p bytepair
 
-ruff: setup ## is the Python code formatted and clean?
+ruff: .venv/tools ## is the Python code formatted and clean?
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-mypy: setup ## the types of the Python code
+mypy: .venv/tools ## the types of the Python code
 	$(BIN)/mypy
 	$(BIN)/mypy benchmarks
 
-stubtest: setup ## does the stub of the Rust module say what the module is?
+stubtest: package ## does the stub of the Rust module say what the module is?
 	$(BIN)/python -m mypy.stubtest bytepair._core --allowlist tests/stubtest-allowlist.txt
 
-spelling: setup ## misspelt words
+spelling: .venv/tools ## misspelt words
 	git ls-files -z | xargs -0 $(BIN)/codespell
 
-format: setup ## format all code
+format: .venv/tools ## format all code
 	cargo fmt --all
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs-cli: setup ## write docs/cli/ from --help
+docs-cli: package ## write docs/cli/ from --help
 	$(BIN)/python tests/test_docs.py
 
-public: setup ## write tests/public.txt, the signatures of all public names
+public: package ## write tests/public.txt, the signatures of all public names
 	$(BIN)/python tests/test_public_api.py
 
 lessons: setup ## run the lessons with their solutions, for the copies in lessons/executed
@@ -201,7 +205,7 @@ capi: ## the library for C and C++, in target/capi: headers, a static and a shar
 		> $(CAPI)/lib/cmake/bytepair/bytepair-config-version.cmake
 
 header: ## write bytepair.h, from the crate
-	BYTEPAIR_WRITE_HEADER=1 cargo test --locked --quiet -p bytepair-capi
+	BYTEPAIR_WRITE_HEADER=1 cargo test --locked --quiet -p bytepair-capi --features header
 
 bench: setup ## compare with the peers that are installed; see benchmarks/README.md
 	$(BIN)/python benchmarks/train.py
