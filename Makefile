@@ -79,14 +79,12 @@ setup: .venv/built .venv/tools ## make .venv, build and install the package, and
 	$(DEVELOP) --release
 	@touch $@
 
-# What tests and linters run on: the release if `make run` has built it, or else a build that shares its crates with the
-# tests of Rust. That one is slower, so it does not count as built.
+# What tests and linters run on: the release if it is up to date, or else a quick build, which shares its crates with the
+# tests of Rust. That one is slow in use, so it does not count as built.
 package: .venv/tools
 	@$(MAKE) --silent --question .venv/built || { rm -f .venv/built && $(DEVELOP); }
 
-dev: .venv/tools ## build changed code quickly into .venv, for work on it, and test it: make dev TESTS=tests/test_train.py
-	$(DEVELOP) --profile work
-	@touch .venv/built
+dev: package ## build changed code quickly into .venv, for work on it, and test it: make dev TESTS=tests/test_train.py
 	$(BIN)/python -m pytest -x -q $(or $(TESTS),$$($(BIN)/python tests/changed.py))
 
 run: .venv/built ## the main job: train on the sample text, save, show
@@ -108,13 +106,13 @@ test-quick: package ## the tests of the Python package without the slow ones, wi
 test-python: package ## all tests of the Python package, with the examples of its documentation
 	$(BIN)/python -m pytest $(PARALLEL)
 
-test-bare: .venv/built ## the Python tests with numpy, click and rich alone; those that need more are skipped
+test-bare: package ## the Python tests with numpy, click and rich alone; those that need more are skipped
 	$(PYTHON) -m venv target/bare
 	target/bare/bin/python -m pip install --quiet --disable-pip-version-check numpy click rich pytest pytest-timeout pytest-xdist hypothesis
 	PYTHONPATH=$(CURDIR)/python target/bare/bin/python -m pytest $(PARALLEL)
 
 # The extras whose packages are small; the others are tested with their newest versions.
-test-lowest: .venv/built ## the Python tests with the lowest versions of packages that pyproject.toml allows
+test-lowest: package ## the Python tests with the lowest versions of packages that pyproject.toml allows
 	$(PYTHON) -m venv target/lowest
 	target/lowest/bin/python -m pip install --quiet --disable-pip-version-check $$($(PYTHON) packaging/lowest.py chat data hf infer tiktoken reference) pytest pytest-timeout pytest-xdist hypothesis
 	PYTHONPATH=$(CURDIR)/python target/lowest/bin/python -m pytest $(PARALLEL)
