@@ -82,7 +82,7 @@ setup: .venv/built .venv/tools ## make .venv, build and install the package, and
 # What tests and linters run on: the release if it is up to date, or else a quick build, which shares its crates with the
 # tests of Rust. That one is slow in use, so it does not count as built.
 package: .venv/tools
-	@$(MAKE) --silent --question .venv/built || { rm -f .venv/built && $(DEVELOP) --profile dev; }
+	@test -e .venv/built && test -z "$$(find $(SOURCES) -newer .venv/built)" || { rm -f .venv/built && $(DEVELOP) --profile dev; }
 
 dev: package ## build changed code quickly into .venv, for work on it, and test it: make dev TESTS=tests/test_train.py
 	$(BIN)/python -m pytest -x -q $(or $(TESTS),$$($(BIN)/python tests/changed.py))
