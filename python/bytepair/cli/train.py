@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -224,11 +223,8 @@ def _curve(sweep: bytepair.evaluate.Sweep) -> str:
     sizes = [*(2**n for n in range(9, 22) if least < 2**n < most), most]
     rows = [(size, sweep.at(size)) for size in sizes]
     widest = max(ratio for _, ratio in rows)
-    longest = max(min(40, shutil.get_terminal_size().columns - 16), 0)
     block = "█" if "utf" in (sys.stdout.encoding or "").lower() else "#"
-    bars = (
-        f"{size:>9,} {ratio:5.2f} {block * round(longest * ratio / widest)}" for size, ratio in rows
-    )
+    bars = (f"{size:>9,} {ratio:5.2f} {block * round(40 * ratio / widest)}" for size, ratio in rows)
     return "\n".join(["bytes per token of the training text, by vocabulary size", *bars])
 
 

@@ -32,6 +32,9 @@ from bytepair.tokenizer.pruning import unreachable
 #: The order of the Rényi entropy; its inventors found that it predicts translation quality.
 RENYI_ORDER: Final = 2.5
 
+#: How many of the longest tokens are named.
+LONGEST_SHOWN: Final = 20
+
 #: Numbers whose splits show how a tokenizer treats digits.
 NUMBERS: Final = (
     "7", "42", "365", "2024", "31415", "1000000", "1,000,000", "3.14159", "12:45", "0x1F",
@@ -76,12 +79,8 @@ class VocabularyReport:
         return sum(len(group) - 1 for group in self.duplicates)
 
 
-def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
+def inspect(tokenizer: Tokenizer) -> VocabularyReport:
     """Look through the vocabulary of a tokenizer.
-
-    Args:
-        tokenizer: the tokenizer.
-        longest: how many of the longest tokens to name.
 
     Example:
         >>> import bytepair
@@ -100,7 +99,7 @@ def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
         size=tokenizer.vocab_size,
         special=len(tokenizer.special_tokens),
         lengths=dict(sorted(Counter(map(len, ranks)).items())),
-        longest=[id for _, id in by_length[:longest]],
+        longest=[id for _, id in by_length[:LONGEST_SHOWN]],
         unreachable=unreachable(tokenizer),
         split=split_tokens(tokenizer),
         unwhole=[id for token, id in ranks.items() if len(token) > 1 and not _is_text(token)],
