@@ -42,16 +42,13 @@ class Frame(NamedTuple):
         before: the ids before the text.
         after: the ids after the text.
         types: the type ids of the ids before, of those of the text (one number), and after.
+        added: the number of ids around the text.
     """
 
     before: list[int]
     after: list[int]
     types: tuple[list[int], int, list[int]]
-
-    @property
-    def added(self) -> int:
-        """The number of ids around the text."""
-        return len(self.before) + len(self.after)
+    added: int
 
 
 def _frame(original: tokenizers.Tokenizer, tokenizer: Tokenizer, special: bool) -> Frame | None:
@@ -73,7 +70,7 @@ def _frame(original: tokenizers.Tokenizer, tokenizer: Tokenizer, special: bool) 
     if len(inside) != len(ids) or len({types[place] for place in inside}) != 1:
         return None
     around = types[:start], types[start], types[end:]
-    return Frame(encoding.ids[:start], encoding.ids[end:], around)
+    return Frame(encoding.ids[:start], encoding.ids[end:], around, added)
 
 
 #: Which added tokens are looked for in a text, as `Tokenizer.encode` takes it.
@@ -301,6 +298,11 @@ class Encoding:
             return []
         return self.original.overflowing
 
+    @property
+    def n_sequences(self) -> int:
+        """The number of texts."""
+        return 1 if self._ids is not None else self.original.n_sequences
+
     def __len__(self) -> int:
         """The number of tokens."""
         return len(self.original) if self._ids is None else len(self._ids)
@@ -367,8 +369,8 @@ class Encoding:
 
 #: What the encoding of `tokenizers` knows besides, and what changes it.
 _SELDOM: Final = (
-    "word_ids", "words", "sequence_ids", "char_to_token", "char_to_word", "n_sequences",
-    "token_to_chars", "token_to_sequence", "token_to_word", "word_to_chars", "word_to_tokens",
+    "word_ids", "words", "sequence_ids", "char_to_token", "char_to_word", "token_to_chars",
+    "token_to_sequence", "token_to_word", "word_to_chars", "word_to_tokens",
 )  # fmt: skip
 _CHANGES: Final = ("pad", "truncate", "set_sequence_id")
 
@@ -387,9 +389,11 @@ def encode(call: Call, texts: Sequence[Any]) -> list[Encoding] | None:
     if lists is None:
         return None
     frame = call.engine.frames[call.special]
+    if len(texts) == 1 and call.truncation is call.padding is None:
+        return [Encoding(call, frame, texts[0], lists[0])]
     encodings = []
     for text, ids in zip(texts, lists, strict=True):
-        kept = _truncated(call, frame, ids)
+        kept = ids if call.truncation is None else _truncated(call.truncation, frame, ids)
         if kept is None:
             return None
         encodings.append(Encoding(call, frame, text, kept))
@@ -407,10 +411,12 @@ def encode(call: Call, texts: Sequence[Any]) -> list[Encoding] | None:
 def _ids(call: Call, texts: Sequence[Any]) -> list[list[int]] | None:
     """The ids of each text, without the tokens that the post-processor adds."""
     tokenizer, looked_for = call.engine.tokenizer, call.looked_for
-    if looked_for is None or not all(isinstance(text, str) for text in texts):
+    if looked_for is None:
         return None
     try:
         for text in texts:
+            if not isinstance(text, str):
+                return None
             if not text.isascii():
                 text.encode()  # raises for a lone surrogate, as the original does
         if len(texts) == 1:
@@ -420,14 +426,11 @@ def _ids(call: Call, texts: Sequence[Any]) -> list[list[int]] | None:
         return None
 
 
-def _truncated(call: Call, frame: Frame, ids: list[int]) -> list[int] | None:
+def _truncated(how: dict[str, Any], frame: Frame, ids: list[int]) -> list[int] | None:
     """The ids of a text as truncation leaves them; None if the original must do it."""
-    how = call.truncation
-    if how is None:
-        return ids
     room = how["max_length"] - frame.added
     if room > 0 and len(ids) <= room:
         return ids
     if room <= how["stride"] or how["strategy"] == "only_second":
         return None
-    return ids[len(ids) - room :] if call.cuts_left else ids[:room]
+    return ids[len(ids) - room :] if how["direction"] == "left" else ids[:room]
