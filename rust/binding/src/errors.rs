@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use bytepair::{CallOption, Error, OptionValue, Reason, WayOut, memory, shortened};
+use bytepair::{Error, Hint, Reason, memory, shortened};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -39,10 +39,10 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// A message with the ways out of the core.
-    fn of(message: String, ways_out: &[WayOut]) -> Self {
-        let option = ways_out.iter().find_map(|one| one.option).map(|one| one.name.to_owned());
-        Self { place: None, message, option, hint: hint(ways_out) }
+    /// A message with a hint of the core.
+    fn of(message: String, hint: Hint) -> Self {
+        let option = hint.option.map(str::to_owned);
+        Self { place: None, message, option, hint: hint.python.to_owned() }
     }
 }
 
@@ -55,35 +55,6 @@ impl PyErrArguments for Arguments {
             None => (message, option, none, hint).into_py_any(py),
         }
         .unwrap_or_else(|error| error.into_value(py).into_any())
-    }
-}
-
-/// What to do about an error, in the words of Python: `repair it, or pass errors="skip"`.
-pub(crate) fn hint(ways_out: &[WayOut]) -> String {
-    let mut hint = String::new();
-    let mut before = "";
-    for way_out in ways_out {
-        // The word `pass` stands once.
-        let is_again = before == "pass" && way_out.action == "pass";
-        let action = if is_again { "" } else { way_out.action };
-        let option = way_out.option.map(|option| in_python(&option, way_out.action));
-        let words = [action, option.as_deref().unwrap_or_default(), way_out.purpose];
-        let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        hint.push_str(if hint.is_empty() { "" } else { ", or " });
-        hint.push_str(&words.join(" "));
-        before = way_out.action;
-    }
-    hint
-}
-
-/// An option as an argument of Python; after a verb such as `raise`, its name alone.
-fn in_python(option: &CallOption, action: &str) -> String {
-    let CallOption { name, value, .. } = option;
-    match value {
-        OptionValue::Any if action.ends_with("pass") => format!("{name}="),
-        OptionValue::Any => (*name).to_owned(),
-        OptionValue::Name(value) => format!("{name}=\"{value}\""),
-        OptionValue::True => format!("{name}=True"),
     }
 }
 
@@ -104,7 +75,7 @@ pub(crate) fn about_argument_with_hint(name: &str, text: &str, hint: &str) -> Py
 
 /// The exception for an error, with the same message.
 pub(crate) fn python(error: &Error) -> PyErr {
-    let text = || Arguments::of(shortened(error.problem()), error.ways_out());
+    let text = || Arguments::of(shortened(error.problem()), error.hint());
     match error {
         Error::Pattern { .. } | Error::PatternName { .. } => PatternError::new_err(text()),
         Error::Split { .. }
@@ -126,7 +97,7 @@ pub(crate) fn python(error: &Error) -> PyErr {
         | Error::Document { .. }
         | Error::FileNotUtf8 { .. } => CorpusError::new_err(text()),
         // An option of reading a corpus matters.
-        Error::Unreadable { reason, .. } if !reason.ways_out().is_empty() => {
+        Error::Unreadable { reason, .. } if !reason.hint().python.is_empty() => {
             CorpusError::new_err(text())
         }
         Error::Spill { .. } => SpillError::new_err(text()),
@@ -144,7 +115,7 @@ pub(crate) fn python(error: &Error) -> PyErr {
 
 /// The arguments of an error at a place of a file.
 fn at(place: &str, reason: &Reason) -> Arguments {
-    let arguments = Arguments::of(reason.text().to_owned(), reason.ways_out());
+    let arguments = Arguments::of(reason.text().to_owned(), reason.hint());
     Arguments { place: Some(place.to_owned()), ..arguments }
 }
 

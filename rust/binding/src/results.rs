@@ -116,11 +116,9 @@ impl PySkippedRows {
 
     /// What to do about it; empty if it is an error that `errors` is for.
     #[getter]
-    fn hint(&self) -> String {
-        let ways_out = self.0.reason.ways_out();
-        let is_for_errors =
-            ways_out.iter().any(|one| one.option.is_some_and(|option| option.name == "errors"));
-        if is_for_errors { String::new() } else { errors::hint(ways_out) }
+    fn hint(&self) -> &str {
+        let hint = self.0.reason.hint();
+        if hint.option == Some("errors") { "" } else { hint.python }
     }
 }
 

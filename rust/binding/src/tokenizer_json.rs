@@ -42,9 +42,8 @@ pub(crate) fn is_rank_file(head: &[u8]) -> bool {
 /// Why the beginning of a file cannot be that of a tokenizer, and what to do; or None if it may be
 /// one.
 #[pyfunction]
-pub(crate) fn mistaken(head: &[u8]) -> Option<(String, String)> {
-    formats::mistaken(head)
-        .map(|reason| (reason.text().to_owned(), errors::hint(reason.ways_out())))
+pub(crate) fn mistaken(head: &[u8]) -> Option<(String, &'static str)> {
+    formats::mistaken(head).map(|reason| (reason.text().to_owned(), reason.hint().python))
 }
 
 /// Whether the merges of a tokenizer are proved to give the ids of the rule of ranks.

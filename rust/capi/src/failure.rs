@@ -1,6 +1,6 @@
 //! Turns errors of the core and of the arguments into codes and messages.
 
-use bytepair::{CallOption, OptionValue};
+use bytepair::Error;
 
 /// What a call came to. New codes may be added.
 #[repr(i32)]
@@ -64,7 +64,7 @@ impl CallFailure {
 
     pub(crate) fn message(&self) -> String {
         match self {
-            Self::Core(error) => error.worded(in_c),
+            Self::Core(error) => error.message(hint(error)),
             Self::Argument(text) => bytepair::shortened(text.clone()),
             Self::TooSmall { needed, capacity } => {
                 format!("the result has {needed} values, and the buffer has room for {capacity}")
@@ -76,13 +76,14 @@ impl CallFailure {
     }
 }
 
-/// The words of C for an option; `None` for one that no function has.
-fn in_c(option: &CallOption) -> Option<String> {
-    match (option.name, option.value) {
-        ("special", OptionValue::Name(mode)) => {
-            Some(format!("BYTEPAIR_SPECIAL_{}", mode.to_uppercase()))
+/// What to do about an error, in the words of C.
+fn hint(error: &Error) -> &'static str {
+    match error {
+        Error::SpecialInText { .. } => {
+            "pass BYTEPAIR_SPECIAL_TEXT to encode it as ordinary text, or BYTEPAIR_SPECIAL_ALL to \
+             encode it as the special token"
         }
-        _ => None,
+        _ => error.hint().plain,
     }
 }
 

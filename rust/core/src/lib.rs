@@ -69,7 +69,7 @@ pub use count::column::{ColumnReached, Progress};
 pub use count::job::FileCountOptions;
 pub use count::{Counter, Counts};
 pub use encode::{EncodeOptions, Special};
-pub use error::{CallOption, Error, OptionValue, Reason, Result, WayOut, shortened};
+pub use error::{Error, Hint, Reason, Result, shortened};
 #[cfg(feature = "parquet")]
 pub use formats::counts_file::CountsFile;
 pub use pretokenize::Pattern;

@@ -13,7 +13,7 @@ use std::ops::Range;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use crate::error::{Error, Reason, Result, WayOut};
+use crate::error::{Error, Hint, Reason, Result};
 use crate::hash::key::{Key, MAX_KEY_BYTES};
 use crate::hash::tables::{KeyTable, KeyTableBuilder};
 use crate::machine::array::Array;
@@ -28,9 +28,6 @@ pub(crate) const MAX_VOCAB_SIZE: usize = (1 << 21) - 1;
 /// Bytes of memory for a token in a vector of its own, beside its bytes.
 pub(crate) const TOKEN_OVERHEAD_BYTES: usize = 64;
 
-/// The way out of a vocabulary that is too large.
-const SMALLER: &[WayOut] = &[WayOut::plain("pass a smaller one")];
-
 /// Fails if a vocabulary cannot have this number of ids.
 pub fn check_size(requested: usize) -> Result<()> {
     let largest = MAX_VOCAB_SIZE - 1;
@@ -40,7 +37,7 @@ pub fn check_size(requested: usize) -> Result<()> {
     let text = format!(
         "the vocabulary size {requested} is too large: a vocabulary has at most {largest} ids"
     );
-    Err(Error::Vocabulary { reason: Reason::new(text, SMALLER) })
+    Err(Error::Vocabulary { reason: Reason::new(text, const { &Hint::new("pass a smaller one") }) })
 }
 
 /// The id of each single byte, or [`NO_ID`].

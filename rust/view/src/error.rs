@@ -19,8 +19,8 @@ pub type ViewResult<T> = Result<T, ViewError>;
 impl fmt::Display for ViewError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // The page has none of the options that a way out may name.
-            Self::Core(error) => f.write_str(&error.worded(|_| None)),
+            // The page has none of the options that a hint may name.
+            Self::Core(error) => f.write_str(&error.message(error.hint().plain)),
             Self::Question(reason) | Self::Conversation(reason) => reason.fmt(f),
         }
     }

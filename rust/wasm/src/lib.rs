@@ -16,18 +16,17 @@ pub use streams::{DecodeStream, EncodeStream};
 pub use tokenizer::Tokenizer;
 pub use view::View;
 
-use bytepair::{CallOption, OptionValue};
+use bytepair::Error;
 use wasm_bindgen::{JsError, JsValue};
 
 /// The exception for an error of the core, in the words of JavaScript.
-fn error(error: bytepair::Error) -> JsValue {
-    JsError::new(&error.worded(in_javascript)).into()
-}
-
-/// The words of JavaScript for an option; `None` for one that no method has.
-fn in_javascript(option: &CallOption) -> Option<String> {
-    match (option.name, option.value) {
-        ("special", OptionValue::Name(mode)) => Some(format!("special: \"{mode}\"")),
-        _ => None,
-    }
+fn error(error: Error) -> JsValue {
+    let hint = match error {
+        Error::SpecialInText { .. } => {
+            "pass special: \"text\" to encode it as ordinary text, or special: \"all\" to encode it \
+             as the special token"
+        }
+        _ => error.hint().plain,
+    };
+    JsError::new(&error.message(hint)).into()
 }

@@ -13,7 +13,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::corpus::jsonl::lines;
 use crate::corpus::stream::{Compression, Source, Stream, stand_in_at};
-use crate::error::{Error, FETCH_AGAIN, FETCH_AGAIN_OR_SKIP, Reason, Result};
+use crate::error::{Error, FETCH_AGAIN, FETCH_AGAIN_OR_SKIP, NO_HINT, Reason, Result};
 use crate::memory;
 use crate::pretokenize::Splitter;
 use crate::text::Text;
@@ -66,8 +66,8 @@ impl CorpusFile {
     /// The error for this file when reading or decompressing it fails.
     fn unreadable(&self, error: &io::Error) -> Error {
         let path = self.path.display().to_string();
-        let ways_out = match self.kind {
-            _ if !self.is_damage(error) => &[],
+        let hint = match self.kind {
+            _ if !self.is_damage(error) => NO_HINT,
             FileKind::Text => FETCH_AGAIN,
             FileKind::Jsonl | FileKind::Lines => FETCH_AGAIN_OR_SKIP,
         };
@@ -76,7 +76,7 @@ impl CorpusFile {
             line: None,
             reason: match stand_in_at(&self.path).filter(|_| self.is_damage(error)) {
                 Some(reason) => reason,
-                None => Reason::new(format!("it cannot be read: {error}"), ways_out),
+                None => Reason::new(format!("it cannot be read: {error}"), hint),
             },
         })
     }

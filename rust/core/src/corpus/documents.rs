@@ -8,7 +8,9 @@ use std::sync::atomic::AtomicBool;
 use crate::corpus::blocks::{BlockReader, Bounds, CorpusFile, FileBlock, FileKind, FilePlace};
 use crate::corpus::jsonl::{self, Flaw, Surrogates};
 use crate::corpus::stream::{pointer, stand_in};
-use crate::error::{DIVIDE, Error, Grouped, OTHER_COLUMN, RENDER, REPAIR, Reason, Result, WayOut};
+use crate::error::{
+    DIVIDE, Error, Grouped, Hint, NO_HINT, OTHER_COLUMN, RENDER, REPAIR, Reason, Result,
+};
 use crate::memory;
 use crate::text::{count_chars, first_chars, from_utf8};
 
@@ -103,7 +105,7 @@ impl Documents {
         if let Some(damage) = block.damage.take() {
             let row = self.first_row + (self.ends.len() + self.skipped.len()) as u64;
             let text = format!("the rest of the file cannot be read: {}", damage.text());
-            let reason = Reason::new(text, damage.ways_out());
+            let reason = Reason::new(text, damage.hint);
             memory::push(&mut self.skipped, SkippedRows { file: self.file, row, rows: 0, reason })?;
         }
         self.block = std::mem::take(&mut block.bytes);
@@ -378,20 +380,19 @@ impl From<Flaw> for LineError {
         match flaw {
             Flaw::Memory(error) => Self::Fatal(error),
             other => {
-                let ways_out = match other {
+                let hint = match other {
                     Flaw::LoneSurrogate(_) => REPAIR,
-                    Flaw::SecondObject { .. } => ONE_A_LINE,
+                    Flaw::SecondObject { .. } => {
+                        const { &Hint::new("give each object a line of its own") }
+                    }
                     Flaw::NotText("a list") => RENDER,
-                    _ => &[],
+                    _ => NO_HINT,
                 };
-                Self::Invalid(Reason::new(other.to_string(), ways_out))
+                Self::Invalid(Reason::new(other.to_string(), hint))
             }
         }
     }
 }
-
-/// The way out of a line with two objects.
-const ONE_A_LINE: &[WayOut] = &[WayOut::plain("give each object a line of its own")];
 
 /// Why the text of a row is invalid.
 #[cfg(feature = "parquet")]
@@ -413,11 +414,11 @@ impl TextFlaw {
 
     /// What is wrong, and what to do about it.
     fn reason(self) -> Reason {
-        let ways_out = match self {
+        let hint = match self {
             Self::NotUtf8 { .. } => REPAIR,
             Self::TooLong { .. } => DIVIDE,
         };
-        Reason::new(self.to_string(), ways_out)
+        Reason::new(self.to_string(), hint)
     }
 
     /// The error with the row.

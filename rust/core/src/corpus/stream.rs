@@ -6,7 +6,7 @@ use std::path::Path;
 
 use flate2::bufread::GzDecoder;
 
-use crate::error::{FETCH_FILE, FETCH_LFS, Reason};
+use crate::error::{Hint, Reason};
 use crate::memory;
 
 /// How the bytes of a file are compressed.
@@ -192,13 +192,14 @@ const HTML: [&[u8]; 2] = [b"<!doctype html", b"<html"];
 /// The number of bytes of a file that are looked at.
 const HEAD_BYTES: u64 = 256;
 
-/// Why a file with these first bytes is a pointer of Git LFS and not a text, and the way out.
+/// Why a file with these first bytes is a pointer of Git LFS and not a text, and what to do.
 pub(crate) fn pointer(head: &[u8]) -> Option<Reason> {
+    let hint = const { &Hint::new("fetch the file with `git lfs pull`") };
     head.starts_with(LFS)
-        .then(|| Reason::new("it is a pointer of Git LFS, not the file itself", FETCH_LFS))
+        .then(|| Reason::new("it is a pointer of Git LFS, not the file itself", hint))
 }
 
-/// Why a file with these first bytes is neither parquet, jsonl nor compressed, and the way out.
+/// Why a file with these first bytes is neither parquet, jsonl nor compressed, and what to do.
 pub(crate) fn stand_in(head: &[u8]) -> Option<Reason> {
     let start = head.trim_ascii_start();
     let is_html = HTML
@@ -206,7 +207,7 @@ pub(crate) fn stand_in(head: &[u8]) -> Option<Reason> {
         .any(|tag| start.get(..tag.len()).is_some_and(|head| head.eq_ignore_ascii_case(tag)));
     pointer(head).or_else(|| {
         let text = "it is a page of HTML, perhaps that of a failed download";
-        is_html.then(|| Reason::new(text, FETCH_FILE))
+        is_html.then(|| Reason::new(text, const { &Hint::new("download the file again") }))
     })
 }
 

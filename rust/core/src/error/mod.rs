@@ -1,6 +1,6 @@
 //! The errors of this crate, one variant for each broken rule.
 //!
-//! A message names the rule, the value, the place and the way out, so that the reader can act on it
+//! A message names the rule, the value, the place and a hint, so that the reader can act on it
 //! without this code.
 
 mod reason;
@@ -12,10 +12,10 @@ use std::{fmt, io};
 pub(crate) use reason::IGNORE_DROPOUT;
 #[cfg(feature = "parquet")]
 pub(crate) use reason::SMALLER_PAGES;
-pub use reason::{CallOption, OptionValue, Reason, WayOut};
 pub(crate) use reason::{
-    DIVIDE, FETCH_AGAIN, FETCH_AGAIN_OR_SKIP, FETCH_FILE, FETCH_LFS, OTHER_COLUMN, RENDER, REPAIR,
+    DIVIDE, FETCH_AGAIN, FETCH_AGAIN_OR_SKIP, NO_HINT, OTHER_COLUMN, RENDER, REPAIR,
 };
+pub use reason::{Hint, Reason};
 
 /// The result of every fallible function of this crate.
 ///
@@ -225,7 +225,7 @@ pub enum Error {
 /// Shows at most 1,000 characters, since a file may contain a name of a million.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.worded(reason::in_rust))
+        f.write_str(&self.message(self.hint().rust))
     }
 }
 
@@ -239,7 +239,7 @@ impl fmt::Display for Problem<'_> {
 }
 
 /// A message of at most 1,000 characters: the middle of a longer one is left out, because the place
-/// stands at the start and the way out at the end.
+/// stands at the start and the hint at the end.
 ///
 /// ```
 /// assert_eq!(bytepair::shortened("short".to_owned()), "short");
@@ -257,7 +257,7 @@ pub fn shortened(message: String) -> String {
 }
 
 impl Error {
-    /// What is wrong, without the ways out.
+    /// What is wrong, without what to do about it.
     ///
     /// ```
     /// let error = bytepair::Error::SpecialInText { name: "<|bos|>".to_owned(), at: 3 };
@@ -268,18 +268,27 @@ impl Error {
     }
 
     /// What to do about it.
-    pub fn ways_out(&self) -> &'static [WayOut] {
+    pub fn hint(&self) -> Hint {
         match self {
             Self::SpecialInText { .. } => reason::SPECIAL_IN_TEXT,
             Self::UncoveredByte { .. } | Self::UncoveredText { .. } => reason::DROP_UNCOVERED,
-            Self::FileNotUtf8 { .. } => REPAIR,
+            Self::FileNotUtf8 { .. } => *REPAIR,
             Self::Contradiction => reason::LOAD_AGAIN,
-            Self::Split { .. } => reason::SIMPLER_PATTERN,
-            Self::TooLong { .. } => reason::WIDER_ROWS,
-            Self::Spill { .. } => reason::MORE_SPACE,
-            Self::TooManyPretokens => reason::FEWER_PRETOKENS,
-            Self::OutOfMemory { .. } => reason::LESS_MEMORY,
-            Self::TextNotUtf8 { .. } => reason::REPAIR_TEXT,
+            Self::Split { .. } => {
+                Hint::new("use a pattern that does not backtrack, or use shorter texts")
+            }
+            Self::TooLong { .. } => Hint::new("truncate it first, or make rows wider"),
+            Self::Spill { .. } => Hint::new(
+                "free some space, or put temporary files elsewhere, or count with a larger memory \
+                 limit",
+            ),
+            Self::TooManyPretokens => {
+                Hint::new("train on a sample, or drop pretokens that occur once")
+            }
+            Self::OutOfMemory { .. } => Hint::new(
+                "pass less text at once, or use fewer threads, or raise the limit of the process",
+            ),
+            Self::TextNotUtf8 { .. } => Hint::new("repair it, or replace invalid bytes"),
             Self::Vocabulary { reason }
             | Self::Simd { reason }
             | Self::File { reason, .. }
@@ -287,23 +296,19 @@ impl Error {
             | Self::Document { reason, .. }
             | Self::Unreadable { reason, .. }
             | Self::Format { reason, .. }
-            | Self::Unsupported { reason, .. } => reason.ways_out(),
-            _ => &[],
+            | Self::Unsupported { reason, .. } => reason.hint(),
+            _ => Hint::new(""),
         }
     }
 
-    /// The message for a caller with its own words for options: at most 1,000 characters.
-    ///
-    /// `word` returns an option with its value in the words of the caller, or `None` if the caller
-    /// does not have the option; then the way out is left out.
+    /// The message for a caller with its own words for what to do: at most 1,000 characters.
     ///
     /// ```
     /// let error = bytepair::Error::FileNotUtf8 { path: "a.txt".to_owned(), at: 1 };
-    /// let message = error.worded(|_| None);
-    /// assert_eq!(message, "a.txt is not UTF-8 at byte 1; repair it");
+    /// assert_eq!(error.message(error.hint().plain), "a.txt is not UTF-8 at byte 1; repair it");
     /// ```
-    pub fn worded(&self, word: impl Fn(&CallOption) -> Option<String>) -> String {
-        shortened(reason::sentence(self.problem(), self.ways_out(), word))
+    pub fn message(&self, hint: &str) -> String {
+        shortened(reason::sentence(&self.problem(), hint))
     }
 
     /// Write what is wrong.

@@ -11,7 +11,7 @@ pub mod tokenizer_json;
 mod whole_file;
 
 use crate::corpus::stand_in;
-use crate::error::{Error, Reason, Result, WayOut};
+use crate::error::{Error, Hint, Reason, Result};
 use crate::formats::native::MAGIC;
 use crate::formats::ranks::RankFile;
 
@@ -29,11 +29,8 @@ pub enum TokenizerFormat {
 /// The number of bytes that decide.
 pub const HEAD_BYTES: usize = 1 << 10;
 
-/// The way out of a file of another format.
-const CONVERT: &[WayOut] = &[WayOut::plain("convert it with `bytepair convert`")];
-
-const FETCH: &[WayOut] = &[WayOut::plain("copy or download it again")];
-const SAVE_AS_UTF8: &[WayOut] = &[WayOut::plain("save it as UTF-8 without one")];
+const FETCH: &Hint = &Hint::new("copy or download it again");
+const SAVE_AS_UTF8: &Hint = &Hint::new("save it as UTF-8 without one");
 
 /// The format of a file, from its first [`HEAD_BYTES`] bytes.
 ///
@@ -58,7 +55,7 @@ pub fn kind(head: &[u8]) -> Result<TokenizerFormat> {
         None if RankFile::is_one(head) => return Ok(TokenizerFormat::Ranks),
         None => Reason::new(
             "the file is neither a native tokenizer file nor a tokenizer.json nor a rank file",
-            CONVERT,
+            const { &Hint::new("convert it with `bytepair convert`") },
         ),
     };
     Err(Error::Format { place: "byte 0".to_owned(), reason })
@@ -74,7 +71,7 @@ pub fn kind(head: &[u8]) -> Result<TokenizerFormat> {
 /// assert_eq!(mistaken(b"{\"version\": \"1.0\""), None);
 /// ```
 pub fn mistaken(head: &[u8]) -> Option<Reason> {
-    let (text, ways_out) = if head.is_empty() {
+    let (text, hint) = if head.is_empty() {
         ("the file is empty", FETCH)
     } else if head.starts_with(b"\xEF\xBB\xBF") {
         ("the file begins with a byte-order mark, which is not allowed in it", SAVE_AS_UTF8)
@@ -83,5 +80,5 @@ pub fn mistaken(head: &[u8]) -> Option<Reason> {
     } else {
         return stand_in(head);
     };
-    Some(Reason::new(text, ways_out))
+    Some(Reason::new(text, hint))
 }

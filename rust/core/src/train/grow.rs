@@ -9,26 +9,13 @@
 use std::num::NonZeroU64;
 
 use crate::count::Counts;
-use crate::error::{Error, Reason, Result, WayOut};
+use crate::error::{Error, Hint, Reason, Result};
 use crate::memory;
 use crate::pretokenize::{Pattern, Splitter};
 use crate::rules::TextRules;
 use crate::tokenizer::{Tokenizer, tokens_of};
 use crate::train::{TrainOptions, Trained, train, train_more};
 use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, Vocabulary, check_size};
-
-/// The ways out of growing a vocabulary that merges characters.
-const OF_BYTES: &[WayOut] =
-    &[WayOut::plain("train a vocabulary of bytes"), WayOut::plain("add special tokens")];
-/// The ways out of initial tokens that need too many merges.
-const MORE_ROOM: &[WayOut] = &[
-    WayOut::plain("raise the vocabulary size"),
-    WayOut::plain("pass fewer or shorter initial tokens"),
-];
-/// The way out of truncating to more ids than there are.
-const RESUME: &[WayOut] = &[WayOut::plain("resume training to enlarge it")];
-/// The way out of resuming to fewer ids than there are.
-const TRUNCATE: &[WayOut] = &[WayOut::plain("truncate it with with_vocab_size")];
 
 /// The name of the note with the number of bytes that a tokenizer was trained on.
 pub const TEXT_BYTES: &str = "text_bytes";
@@ -51,7 +38,7 @@ pub fn truncate(tokenizer: &Tokenizer, vocab_size: usize) -> Result<Tokenizer> {
                     "the vocabulary size {vocab_size} is larger than the vocabulary of {} ids",
                     tokenizer.vocabulary().len()
                 ),
-                RESUME,
+                const { &Hint::new("resume training to enlarge it") },
             ),
         });
     }
@@ -92,7 +79,7 @@ pub fn resume(
                 "the vocabulary size {vocab_size} is smaller than the vocabulary of {} ids",
                 tokenizer.vocabulary().len()
             ),
-            TRUNCATE,
+            const { &Hint::new("truncate it with with_vocab_size") },
         ),
     })?;
     let options = TrainOptions { merges: more, ..options.clone() };
@@ -125,7 +112,12 @@ pub fn extend(
 ) -> Result<Tokenizer> {
     if tokenizer.rule() == MergeRule::Characters || tokenizer.rules().symbols.is_some() {
         let text = "training merges bytes, and this vocabulary merges characters";
-        return Err(Error::Vocabulary { reason: Reason::new(text, OF_BYTES) });
+        return Err(Error::Vocabulary {
+            reason: Reason::new(
+                text,
+                const { &Hint::new("train a vocabulary of bytes, or add special tokens") },
+            ),
+        });
     }
     tokenizer.make_tables()?;
     let learnt = train_more(tokenizer, counts, options, on_progress)?;
@@ -236,7 +228,14 @@ fn train_initial(initial: &[String], pattern: &Pattern, options: &TrainOptions) 
             first.merges.len(),
             options.merges
         );
-        return Err(Error::Vocabulary { reason: Reason::new(text, MORE_ROOM) });
+        return Err(Error::Vocabulary {
+            reason: Reason::new(
+                text,
+                const {
+                    &Hint::new("raise the vocabulary size, or pass fewer or shorter initial tokens")
+                },
+            ),
+        });
     }
     Ok(first)
 }

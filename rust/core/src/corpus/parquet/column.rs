@@ -23,7 +23,7 @@ use parquet::schema::types::ColumnDescriptor;
 use crate::corpus::documents::TextFlaw;
 use crate::corpus::parquet::source::{self, Pages, ReadAt, TablePlace};
 use crate::corpus::stream::stand_in_at;
-use crate::error::{Error, OTHER_COLUMN, RENDER, Reason, Result, WayOut};
+use crate::error::{Error, Hint, OTHER_COLUMN, RENDER, Reason, Result};
 
 /// A row group is divided into ranges of about this many decompressed bytes.
 const RANGE_BYTES: usize = 1 << 24;
@@ -443,18 +443,16 @@ pub(crate) fn general(reason: impl Into<String>) -> ParquetError {
     ParquetError::General(reason.into())
 }
 
-/// The way out of a file whose footer is damaged.
-const FETCH_TABLE: &[WayOut] = &[WayOut::plain("download or write it again")];
-/// The way out of a compression that is not read.
-const WRITE_ZSTD: &[WayOut] = &[WayOut::plain("write it with zstd")];
-
-/// The error for a file whose footer cannot be read, with what it may be and the way out.
+/// The error for a file whose footer cannot be read, with what it may be and what to do.
 fn not_parquet(path: &Path, error: ParquetError) -> ParquetError {
     match (error, stand_in_at(path)) {
         (ParquetError::External(inner), _) => ParquetError::External(inner),
         (_, Some(reason)) => ParquetError::External(Box::new(reason)),
         (ParquetError::General(reason) | ParquetError::EOF(reason), None) => {
-            ParquetError::External(Box::new(Reason::new(reason, FETCH_TABLE)))
+            ParquetError::External(Box::new(Reason::new(
+                reason,
+                const { &Hint::new("download or write it again") },
+            )))
         }
         (other, None) => other,
     }
@@ -526,7 +524,10 @@ pub(crate) fn check_chunk(chunk: &ColumnChunkMetaData) -> ParquetResult<()> {
     }
     match chunk.compression() {
         Compression::LZO => {
-            let reason = Reason::new("it is compressed with LZO", WRITE_ZSTD);
+            let reason = Reason::new(
+                "it is compressed with LZO",
+                const { &Hint::new("write it with zstd") },
+            );
             Err(ParquetError::External(Box::new(reason)))
         }
         Compression::ZSTD(_) if !cfg!(feature = "zstd") => {

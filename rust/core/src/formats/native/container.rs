@@ -7,14 +7,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::error::{Error, Reason, Result, WayOut};
+use crate::error::{Error, Hint, Reason, Result};
 use crate::hash::tables::{KeyTable, MAX_PROBE};
 use crate::machine::array::{Array, FileBytes, LittleEndian};
 use crate::merge::pair_table::Buckets;
-
-/// The way out of a file of a version that is not read.
-const SAVE_AGAIN: &[WayOut] =
-    &[WayOut::plain("load the tokenizer from where it came from and save it again")];
 
 pub(crate) const MAGIC: &[u8; 8] = b"BYTEPAIR";
 const VERSION: u32 = 5;
@@ -82,7 +78,17 @@ impl Container {
             Some(5) => (),
             Some(version @ 1..=4) => {
                 let text = format!("its version is {version}, which is no longer read");
-                return Err(Error::File { at: 8, reason: Reason::new(text, SAVE_AGAIN) });
+                return Err(Error::File {
+                    at: 8,
+                    reason: Reason::new(
+                        text,
+                        const {
+                            &Hint::new(
+                                "load the tokenizer from where it came from and save it again",
+                            )
+                        },
+                    ),
+                });
             }
             _ => return fail(8, "its version is not 5; a newer bytepair may read it"),
         }

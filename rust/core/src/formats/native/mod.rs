@@ -25,7 +25,7 @@ use std::path::Path;
 
 use crate::encode::pretoken::{MergeTables, UnmadeTokens};
 use crate::encode::split_points::SplitPoints;
-use crate::error::{Error, Reason, Result, WayOut};
+use crate::error::{Error, Hint, Reason, Result};
 use crate::formats::whole_file;
 use crate::machine::array::{Array, FileBytes};
 use crate::memory;
@@ -114,9 +114,6 @@ fn write_tables(tokenizer: &Tokenizer, writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-/// The way out of a file that cannot be mapped.
-const READ_INSTEAD: &[WayOut] = &[WayOut::plain("read it instead")];
-
 /// The error for a file that cannot be mapped; it says nothing of what the file contains.
 fn unmapped(file: &File, error: &io::Error) -> Error {
     if error.kind() == io::ErrorKind::OutOfMemory {
@@ -124,7 +121,7 @@ fn unmapped(file: &File, error: &io::Error) -> Error {
         return Error::OutOfMemory { bytes: usize::try_from(bytes).unwrap_or(usize::MAX) };
     }
     let text = format!("it cannot be mapped into memory ({error})");
-    let reason = Reason::new(text, READ_INSTEAD);
+    let reason = Reason::new(text, const { &Hint::new("read it instead") });
     Error::Unreadable { path: "the file".to_owned(), reason }
 }
 

@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 
-use crate::error::{Error, Reason, Result, WayOut};
+use crate::error::{Error, Hint, Reason, Result};
 use crate::formats::ranks::is_rule_of_ranks;
 use crate::formats::tokenizer_json::file::File;
 use crate::formats::tokenizer_json::pre_tokenizer::{self, joins_numeric, maps_bytes};
@@ -144,12 +144,6 @@ impl File<'_> {
     }
 }
 
-/// The ways out of merges that make a special token.
-const UNMAKE: &[WayOut] = &[
-    WayOut::plain("write \"special\": false there"),
-    WayOut::plain("remove the merges that make it"),
-];
-
 /// The parts of a tokenizer of this form.
 ///
 /// Nothing is turned into bytes: pretokens are the characters that the pre-tokenizer gives, the tokens
@@ -200,7 +194,7 @@ fn check_special(file: &File<'_>) -> Result<()> {
                     "merges make the special token {:?} of other text than its name",
                     token.content
                 ),
-                UNMAKE,
+                const { &Hint::new("write \"special\": false there, or remove the merges that make it") },
             ),
         }),
     }

@@ -9,10 +9,10 @@ use std::collections::HashSet;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-use serde_json::{Map, Number, Value, json};
+use serde_json::{Value, json};
 
 use crate::error::{Error, Reason, Result};
 use crate::formats;
@@ -115,66 +115,35 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Object<'de, V> {
 
 // ---------------------------------------------------------------------------- values
 
-/// A value in which no object names a field twice.
-pub(super) struct Strict(pub(super) Value);
+/// The largest number of objects and lists around a value.
+const MAX_DEPTH: usize = 128;
 
-struct StrictVisitor;
-
-impl<'de> Visitor<'de> for StrictVisitor {
-    type Value = Strict;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> std::result::Result<Strict, E> {
-        Ok(Strict(Value::Null))
-    }
-
-    fn visit_bool<E>(self, value: bool) -> std::result::Result<Strict, E> {
-        Ok(Strict(Value::Bool(value)))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> std::result::Result<Strict, E> {
-        Ok(Strict(value.into()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> std::result::Result<Strict, E> {
-        Ok(Strict(value.into()))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> std::result::Result<Strict, E> {
-        Ok(Strict(Number::from_f64(value).map_or(Value::Null, Value::Number)))
-    }
-
-    fn visit_str<E>(self, text: &str) -> std::result::Result<Strict, E> {
-        Ok(Strict(Value::String(text.to_owned())))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Strict, A::Error> {
-        let mut values = Vec::new();
-        while let Some(Strict(value)) = seq.next_element()? {
-            values.push(value);
-        }
-        Ok(Strict(Value::Array(values)))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Strict, A::Error> {
-        let mut values = Map::new();
-        while let Some((name, Strict(value))) = map.next_entry::<String, Strict>()? {
-            if values.contains_key(&name) {
-                return Err(A::Error::custom(format!("duplicate name {name:?} in an object")));
-            }
-            values.insert(name, value);
-        }
-        Ok(Strict(Value::Object(values)))
-    }
+/// Parse a small part of a file, in which no object may name a field twice.
+pub(super) fn value(text: &RawValue, place: &str) -> Result<Value> {
+    nested_value(text.get(), place, 0)
 }
 
-impl<'de> Deserialize<'de> for Strict {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        from.deserialize_any(StrictVisitor)
+fn nested_value(text: &str, place: &str, depth: usize) -> Result<Value> {
+    if depth == MAX_DEPTH {
+        return Err(invalid(place, "the JSON is nested too deeply"));
     }
+    if text.starts_with('{') {
+        let object: Object<'_, &RawValue> = parse(text, place)?;
+        object.check_names(place)?;
+        let field = |(Name(name), value): &(Name<'_>, &RawValue)| {
+            let value = nested_value(value.get(), &format!("{place}.{name}"), depth + 1)?;
+            Ok((name.to_string(), value))
+        };
+        return object.0.iter().map(field).collect::<Result<_>>().map(Value::Object);
+    }
+    if text.starts_with('[') {
+        let items: Vec<&RawValue> = parse(text, place)?;
+        let item = |(at, item): (usize, &&RawValue)| {
+            nested_value(item.get(), &format!("{place}[{at}]"), depth + 1)
+        };
+        return items.iter().enumerate().map(item).collect::<Result<_>>().map(Value::Array);
+    }
+    parse(text, place)
 }
 
 /// A value and its place in the file.
@@ -338,8 +307,8 @@ impl<'t> Document<'t> {
             return Err(invalid(FILE, no_tokenizer(&document)));
         };
         if !model.get().starts_with('{') {
-            let Strict(value) = parse(model.get(), "model")?;
-            return Err(invalid("model", format!("expected an object, not {}", kind_of(&value))));
+            let kind = kind_of(&value(model, "model")?);
+            return Err(invalid("model", format!("expected an object, not {kind}")));
         }
         let model: Object<'_, &RawValue> = parse(model.get(), "model")?;
         model.check_names("model")?;
@@ -354,8 +323,8 @@ impl<'t> Document<'t> {
                 return Ok(table);
             }
             let expected = if open == '{' { "an object" } else { "a list" };
-            let Strict(value) = parse(table.get(), &place)?;
-            Err(invalid(place, format!("expected {expected}, not {}", kind_of(&value))))
+            let kind = kind_of(&value(table, &place)?);
+            Err(invalid(place, format!("expected {expected}, not {kind}")))
         };
         let (vocabulary, merges) = (table("vocab", '{')?, table("merges", '[')?);
         let fields = values(&document, |name| FIELDS.contains(&name), "")?;
@@ -404,10 +373,7 @@ fn values(
 ) -> Result<Value> {
     let fields = object.0.iter().filter(|(name, _)| is_selected(&name.0));
     fields
-        .map(|(name, value)| {
-            let Strict(value) = parse(value.get(), &[place, &name.0].concat())?;
-            Ok((name.0.to_string(), value))
-        })
+        .map(|(name, text)| Ok((name.0.to_string(), value(text, &[place, &name.0].concat())?)))
         .collect::<Result<_>>()
         .map(Value::Object)
 }
