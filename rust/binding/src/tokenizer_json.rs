@@ -3,7 +3,7 @@
 use bytepair::formats::ranks::{self, RankFile};
 use bytepair::formats::{self, tokenizer_json as file};
 use bytepair::memory;
-use bytepair::rules::byte_level;
+use bytepair::rules::pre_tokenizer;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -102,11 +102,11 @@ pub(crate) fn is_harmless(pattern: &str) -> bool {
 /// GPT-2's characters for bytes.
 #[pyfunction]
 pub(crate) fn to_characters(token: &[u8]) -> String {
-    byte_level::to_characters(token)
+    pre_tokenizer::to_characters(token)
 }
 
 /// The bytes of GPT-2's characters; None if a character stands for no byte.
 #[pyfunction]
 pub(crate) fn to_bytes<'py>(py: Python<'py>, characters: &str) -> Option<Bound<'py, PyBytes>> {
-    byte_level::to_bytes(characters).map(|bytes| PyBytes::new(py, &bytes))
+    pre_tokenizer::to_bytes(characters).map(|bytes| PyBytes::new(py, &bytes))
 }

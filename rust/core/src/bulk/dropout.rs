@@ -310,7 +310,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::merge::build;
+    use crate::merge::merger;
 
     /// The slow reference: sort all pairs by rank before each merge.
     fn plain(
@@ -350,7 +350,7 @@ mod tests {
                 .filter(|&(a, b)| id(&[&all[a][..], &all[b]].concat()).is_some())
                 .map(|(a, b)| (u32::try_from(a).unwrap(), u32::try_from(b).unwrap()))
                 .collect();
-            let table = build::by_merges(&vocabulary, &merges).unwrap();
+            let table = merger::by_merges(&vocabulary, &merges).unwrap();
             let by_rank = |left: &[u8], right: &[u8]| id(&[left, right].concat());
             let by_list = |left: &[u8], right: &[u8]| {
                 let pair = vocabulary.id(left).zip(vocabulary.id(right));

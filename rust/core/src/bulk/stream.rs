@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::encode::Id;
 use crate::encode::encoder::Edges;
-use crate::encode::options::EncodeOptions;
+use crate::encode::special::EncodeOptions;
 use crate::error::{Error, Result};
 use crate::rules::PartStart;
 use crate::text::Text;

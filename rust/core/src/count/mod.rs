@@ -11,7 +11,6 @@
 #[cfg(feature = "parquet")]
 pub(crate) mod column;
 mod counts;
-mod distinct_rows;
 pub(crate) mod files;
 mod hot;
 pub(crate) mod job;
@@ -23,7 +22,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use counts::Counts;
-pub(crate) use distinct_rows::DistinctRows;
+pub(crate) use counts::DistinctRows;
 use job::Skips;
 use spill::CountsWriter;
 use table::{CountTable, Limit};

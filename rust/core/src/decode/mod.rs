@@ -13,9 +13,9 @@ use std::fmt::Display;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::rules::DecoderStep;
-use crate::rules::byte_level::to_bytes;
 use crate::rules::growth::TextGrowth;
 use crate::rules::normalizer::ReplacePattern;
+use crate::rules::pre_tokenizer::to_bytes;
 use crate::search::Expression;
 use crate::vocabulary::Vocabulary;
 

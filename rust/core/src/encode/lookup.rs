@@ -15,13 +15,13 @@
 //! merges can be interleaved. A pretoken that occurs twice among them is a *duplicate*, and copies
 //! the ids of the first.
 //!
-//! [`hot`]: super::cache::hot
+//! [`hot`]: super::cache::table::HotTable
 
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use crate::encode::cache::entry::{self, Entry, INLINE, MAX_CACHED_BYTES, READ_BUFFER_IDS};
-use crate::encode::cache::hot::HotTable;
+use crate::encode::cache::table::HotTable;
 use crate::encode::cache::{Cache, SharedCache};
 use crate::hash::key::{Key, MAX_KEY_BYTES};
 use crate::hash::key_batch;

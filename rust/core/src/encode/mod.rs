@@ -4,7 +4,7 @@
 //! merged. Most pretokens are in the cache, where many are looked up at a time.
 //!
 //! ```text
-//! options, special   divide the text at added tokens
+//! special            divides the text at added tokens, as the options say
 //! prepare            the general way from a text to pretokens, for rules without a fast one;
 //!                    leaves out the bytes that no token covers, if the rules ask for it
 //! repeats            caches the ids of repeated chunks of text
@@ -14,7 +14,7 @@
 //! misses             merges the pretokens that are not in the cache, many interleaved
 //! lines              encodes lines word by word, where tokens cross spaces
 //! pretoken           encodes one pretoken, without a cache; user-defined tokens are not merged
-//! sink               receives the ids
+//! scratch            the buffers of a call, and the sinks that receive the ids
 //! ```
 
 mod cache;
@@ -22,16 +22,14 @@ pub(crate) mod encoder;
 mod lines;
 mod lookup;
 mod misses;
-pub(crate) mod options;
 pub(crate) mod prepare;
 pub(crate) mod pretoken;
 mod repeats;
 mod scratch;
 mod sections;
-mod sink;
 pub(crate) mod special;
 pub(crate) mod split_points;
 
-pub use options::EncodeOptions;
-pub use sink::Id;
+pub use scratch::Id;
+pub use special::EncodeOptions;
 pub use special::Special;

@@ -3,7 +3,7 @@
 //!
 //! This is the general way from text to pretokens, which changes text step by step. Most tokenizers
 //! need it only for offsets in a normalized text: a [`Splitter`](crate::pretokenize::Splitter) on the
-//! text, or on its [`Form`](crate::rules::unicode::Form), gives the same pretokens much faster.
+//! text, or on its [`Form`](crate::rules::normalizer::Form), gives the same pretokens much faster.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::rules::growth::TextGrowth;
 use crate::rules::normalize::{
     AlignedText, CompiledNormalizer, Searchable, SourceSpan, aligned, utf8_bytes,
 };
-use crate::rules::{PartStart, PreTokenizerStep, TextRules, byte_level};
+use crate::rules::{PartStart, PreTokenizerStep, TextRules, pre_tokenizer};
 use crate::vocabulary::{NO_ID, Vocabulary};
 
 /// A normalizer and a pre-tokenizer, ready to use.
@@ -139,7 +139,7 @@ impl Preparation {
         let (first, mut ends) = (prepared.bytes.len(), memory::with_room(pieces.ranges.len())?);
         for range in pieces.ranges {
             for c in &pieces.text[range] {
-                let byte = byte_level::byte(c.character).filter(|_| self.maps_bytes);
+                let byte = pre_tokenizer::byte(c.character).filter(|_| self.maps_bytes);
                 self.push_bytes(c.character, byte, &mut prepared.bytes);
                 prepared.spans.resize(prepared.bytes.len(), c.span);
             }

@@ -12,9 +12,8 @@ use crate::encode::split_points::SplitPoints;
 use crate::error::{Error, Result};
 use crate::machine::array::Array;
 use crate::memory;
-use crate::merge::build;
 use crate::merge::heap::{SizedId, SymbolMerger};
-use crate::merge::merger::{MergeScratch, Merger};
+use crate::merge::merger::{self, MergeScratch, Merger};
 use crate::merge::pair_table::PairTable;
 use crate::text::from_utf8;
 use crate::vocabulary::{MergeRule, Vocabulary};
@@ -114,7 +113,7 @@ impl PretokenEncoder {
         if let Some(merger) = self.merger.get() {
             return Ok(merger);
         }
-        let pairs = build::by_rank(&self.vocabulary)?;
+        let pairs = merger::by_rank(&self.vocabulary)?;
         let merger = Merger::new(&self.vocabulary, MergeRule::Ranks, pairs)?;
         Ok(self.merger.get_or_init(|| merger))
     }

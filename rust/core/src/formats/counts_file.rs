@@ -26,7 +26,7 @@ use crate::corpus::parquet::{
 };
 use crate::count::{Counts, DistinctRows};
 use crate::error::{Error, Result};
-use crate::formats::whole_file;
+use crate::formats;
 use crate::memory;
 
 const PRETOKEN: &str = "pretoken";
@@ -61,7 +61,7 @@ impl Counts {
     /// ```
     pub fn save(&self, path: impl AsRef<Path>, metadata: &[(&str, &str)]) -> Result<()> {
         let path = path.as_ref();
-        let written = whole_file::replace(path, |file| {
+        let written = formats::replace_file(path, |file| {
             write(self, metadata, file).map_err(|error| match error {
                 ParquetError::External(inner) => match inner.downcast::<io::Error>() {
                     Ok(inner) => *inner,

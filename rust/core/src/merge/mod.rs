@@ -10,13 +10,11 @@
 //! 4. [`merger`]: beyond that, one window of so many bytes at a time.
 //! 5. [`heap`]: where a window must be larger, a heap holds the pairs that may merge.
 //!
-//! [`merger`] chooses among them. [`pair_table`] holds the pairs that merge, and
-//! [`build`] builds it. [`symbols`] are the parts that merging starts with: bytes or characters.
-//! The heap also merges symbols that have names, prefixes and suffixes. Nothing here depends on text,
-//! caches or threads.
+//! [`merger`] chooses among them, and builds the [`pair_table`] of the pairs that merge. [`symbols`]
+//! are the parts that merging starts with: bytes or characters. The heap also merges symbols that
+//! have names, prefixes and suffixes. Nothing here depends on text, caches or threads.
 
 mod blocks;
-pub(crate) mod build;
 pub(crate) mod heap;
 pub(crate) mod merger;
 pub(crate) mod pair_table;

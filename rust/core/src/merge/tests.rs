@@ -4,11 +4,11 @@ use proptest::prelude::*;
 
 use super::blocks::{self, BlockMerge};
 use super::heap::HeapMerge;
-use super::merger::{MergeScratch, Merger, Sizes, Streaming, merge_short};
+use super::merger::{self, MergeScratch, Merger, Sizes, Streaming, merge_short};
 use super::pair_table::PairTable;
+use super::runs;
 use super::short::{self, ShortMerge};
 use super::symbols::Symbols;
-use super::{build, runs};
 use crate::hash::key::MAX_KEY_BYTES;
 use crate::vocabulary::{MergeRule, Vocabulary};
 
@@ -26,7 +26,7 @@ fn vocabulary(tokens: &[Vec<u8>]) -> Vocabulary {
 
 fn pairs(vocabulary: &Vocabulary, merges: MergePairs<'_>) -> PairTable {
     let pairs = merges
-        .map_or_else(|| build::by_rank(vocabulary), |merges| build::by_merges(vocabulary, merges));
+        .map_or_else(|| merger::by_rank(vocabulary), |merges| build::by_merges(vocabulary, merges));
     pairs.unwrap()
 }
 

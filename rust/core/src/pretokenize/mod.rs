@@ -15,7 +15,6 @@ mod ends;
 mod pattern;
 mod pattern_shape;
 pub(crate) mod pieces;
-mod regex;
 mod scan;
 mod splitter;
 mod table;

@@ -14,13 +14,11 @@
 //! The values say what is done, not how: the fast ways for common rules, and the general one for
 //! all others, are chosen when a tokenizer is built.
 
-pub mod byte_level;
 pub(crate) mod growth;
 pub(crate) mod normalize;
 pub mod normalizer;
 pub mod post_processor;
 pub mod pre_tokenizer;
-pub(crate) mod unicode;
 
 use serde::{Deserialize, Serialize};
 

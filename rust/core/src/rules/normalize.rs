@@ -11,8 +11,8 @@ use unicode_normalization::char::{
 use crate::error::Result;
 use crate::memory;
 use crate::rules::growth::{TextGrowth, check_expressions, expression_bytes};
+use crate::rules::normalizer::is_younger;
 use crate::rules::normalizer::{META, Normalizer, NormalizerStep, PartStart, ReplacePattern};
-use crate::rules::unicode::is_younger;
 use crate::search::Expression;
 
 /// A normalizer, ready to use.

@@ -7,10 +7,9 @@
 
 use std::str::Utf8Error;
 
-mod chars;
 mod transcode;
 
-pub use chars::{count_chars, first_chars, lone_surrogate, starts_char};
+pub use transcode::{count_chars, first_chars, lone_surrogate, starts_char};
 
 use crate::error::{Error, Result};
 use crate::memory;
@@ -132,8 +131,8 @@ impl<'a> Text<'a> {
     #[must_use]
     pub fn lone_surrogate(&self) -> Option<(usize, u32)> {
         match self {
-            Self::Utf16(units) => chars::first_lone(units),
-            Self::Utf32(units) => chars::first_lone(units),
+            Self::Utf16(units) => transcode::first_lone(units),
+            Self::Utf32(units) => transcode::first_lone(units),
             _ => None,
         }
     }
@@ -141,8 +140,8 @@ impl<'a> Text<'a> {
     /// The characters that are two units: the index of each among the characters of the text.
     pub(crate) fn pairs(&self) -> Result<Vec<i64>> {
         match self {
-            Self::Utf16(units) => chars::pairs(units),
-            Self::Utf32(units) => chars::pairs(units),
+            Self::Utf16(units) => transcode::pairs(units),
+            Self::Utf32(units) => transcode::pairs(units),
             _ => Ok(Vec::new()),
         }
     }
@@ -266,11 +265,11 @@ fn find_in_utf8(
 /// ```
 pub fn measure(text: &str) -> (usize, usize) {
     let (mut widest, mut count) = (0, 0);
-    for block in chars::blocks(text) {
+    for block in transcode::blocks(text) {
         // The largest byte of UTF-8 is a lead, if there is any, and a greater code point never has
         // a smaller lead. Both loops have no branch, and the second finds the block in the cache.
         widest = block.iter().fold(widest, |widest: u8, &byte| widest.max(byte));
-        count += chars::count_in_block(block);
+        count += transcode::count_in_block(block);
     }
     let width = match widest {
         0..0x80 => 0,

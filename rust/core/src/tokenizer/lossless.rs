@@ -2,8 +2,8 @@
 
 use super::Tokenizer;
 use crate::decode::byte_of;
-use crate::rules::byte_level::{to_bytes, to_characters};
 use crate::rules::normalizer::ReplacePattern;
+use crate::rules::pre_tokenizer::{to_bytes, to_characters};
 use crate::rules::{
     AddedToken, Behavior, Decoder, DecoderStep, NormalizerStep, PreTokenizerStep, StartSymbols,
     name_of_byte,

@@ -28,11 +28,11 @@ use crate::error::{Error, Result};
 use crate::hash::hexadecimal;
 use crate::machine::array::Array;
 use crate::memory;
-use crate::merge::build;
 use crate::merge::heap::SymbolMerger;
+use crate::merge::merger;
 use crate::merge::pair_table::PairTable;
 use crate::pretokenize::{Pattern, Splitter, UNICODE_VERSION};
-use crate::rules::byte_level::to_characters;
+use crate::rules::pre_tokenizer::to_characters;
 use crate::rules::{AddedToken, Decoder, NormalizerStep, SpacePrefix, TextRules};
 use crate::vocabulary::{MergeRule, NO_ID, TOKEN_OVERHEAD_BYTES, Vocabulary};
 use merges::Merges;
@@ -141,7 +141,7 @@ impl Tokenizer {
                 Merges::of_pairs(merges, Vec::new()),
             );
         }
-        let pairs = build::by_merges(&vocabulary, &merges)?;
+        let pairs = merger::by_merges(&vocabulary, &merges)?;
         let merges = Merges::of_pairs(merges, Vec::new());
         let tables = MergeTables { pairs, split_points: None, unmade: None };
         Self::with_tables(vocabulary, rule, rules, merges, tables)

@@ -8,8 +8,8 @@
 use std::iter::repeat_n;
 
 use crate::encode::encoder::EncodeCall;
-use crate::encode::options::{EncodeOptions, TextOrId};
 use crate::encode::prepare::{PreparedPart, PreparedText};
+use crate::encode::special::{EncodeOptions, TextOrId};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::interrupt;

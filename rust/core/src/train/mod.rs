@@ -41,7 +41,6 @@ mod segments;
 mod tests;
 mod trainer;
 mod words;
-mod worker;
 
 use std::num::NonZeroU64;
 

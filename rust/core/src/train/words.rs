@@ -10,8 +10,7 @@ use crate::count::Counts;
 use crate::error::{Error, Result};
 use crate::machine::simd::prefetch;
 use crate::memory;
-use crate::merge::build;
-use crate::merge::merger::{MergeScratch, Merger};
+use crate::merge::merger::{self, MergeScratch, Merger};
 use crate::tokenizer::Tokenizer;
 use crate::train::changes::Changes;
 use crate::train::pair_counts::{TokenPair, Word};
@@ -311,7 +310,7 @@ impl<'a> Seed<'a> {
     pub fn new(base: Option<&'a Tokenizer>) -> Result<Self> {
         let Some(tokenizer) = base else { return Ok(Self { base: None }) };
         let vocabulary = tokenizer.vocabulary();
-        let pairs = build::by_merges(vocabulary, tokenizer.merges())?;
+        let pairs = merger::by_merges(vocabulary, tokenizer.merges())?;
         let merger = Merger::new(vocabulary, tokenizer.rule(), pairs)?;
         Ok(Self { base: Some(Base { tokenizer, merger, scratch: MergeScratch::default() }) })
     }

@@ -10,7 +10,6 @@
 //! in the table before and copied, so entries that are not used for a generation are evicted.
 
 pub(crate) mod entry;
-pub(crate) mod hot;
 pub(crate) mod table;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -26,10 +26,10 @@ use std::path::Path;
 use crate::encode::pretoken::{MergeTables, UnmadeTokens};
 use crate::encode::split_points::SplitPoints;
 use crate::error::{Error, Hint, Reason, Result};
-use crate::formats::whole_file;
+use crate::formats;
 use crate::machine::array::{Array, FileBytes};
 use crate::memory;
-use crate::merge::build;
+use crate::merge::merger;
 use crate::merge::pair_table::{PairArrays, PairTable};
 use crate::pretokenize::UNICODE_VERSION;
 use crate::rules::TextRules;
@@ -184,7 +184,7 @@ impl Tokenizer {
             path: path.display().to_string(),
             reason: error.to_string(),
         };
-        whole_file::replace(path, |file| file.write_all(&bytes)).map_err(unwritable)
+        formats::replace_file(path, |file| file.write_all(&bytes)).map_err(unwritable)
     }
 
     /// The bytes of a native file. Equal tokenizers with equal notes give equal bytes. Fails if
@@ -266,9 +266,9 @@ fn tokenizer(container: &Container, tables: Tables) -> Result<Tokenizer> {
     let pairs = if has_pair_tables {
         read_pairs(container, &vocabulary, rule)?
     } else if rule == MergeRule::Ranks {
-        build::by_rank(&vocabulary)?
+        merger::by_rank(&vocabulary)?
     } else {
-        build::by_merges(&vocabulary, merges.pairs(Vec::new))?
+        merger::by_merges(&vocabulary, merges.pairs(Vec::new))?
     };
     let split_points =
         believed(Kind::SplitPoints).then(|| read_split_points(container)).transpose()?;

@@ -14,10 +14,10 @@ use crate::formats::tokenizer_json::file::File;
 use crate::formats::tokenizer_json::pre_tokenizer::{self, joins_numeric, maps_bytes};
 use crate::formats::tokenizer_json::tables::MergeIds;
 use crate::memory;
-use crate::rules::byte_level::to_bytes;
 use crate::rules::growth::TextGrowth;
 use crate::rules::normalize::CompiledNormalizer;
 use crate::rules::normalizer::META;
+use crate::rules::pre_tokenizer::to_bytes;
 use crate::rules::{
     AddedToken, Decoder, DecoderStep, PreTokenizer, PreTokenizerStep, StartSymbols, TextRules,
 };

@@ -21,8 +21,8 @@ use crate::error::Result;
 use crate::formats::ranks::{EMPTY_NOTE, is_rule_of_ranks, pairs_of_ranks};
 use crate::memory;
 use crate::pretokenize::{Splitter, match_lengths};
-use crate::rules::byte_level::{character, to_bytes};
 use crate::rules::normalizer::META;
+use crate::rules::pre_tokenizer::{character, to_bytes};
 use crate::rules::{
     AddedToken, Decoder, DecoderStep, NormalizerStep, PreTokenizer, PreTokenizerStep, SpacePrefix,
     StartSymbols, TextRules, name_of_byte,

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::pretokenize::Pattern;
-use crate::pretokenize::regex::RegexSplitter;
+use crate::pretokenize::splitter::RegexSplitter;
 use crate::search::Budget;
 
 /// Patterns in which the order of preference decides, and others that are hard to get right.
