@@ -157,9 +157,8 @@ pub(crate) fn lists(
     let total: usize = texts.iter().map(Text::len).sum();
     core.expect(total);
     let chunks = parallel::shares(texts, 1 + total / CHUNK_CHARS, |text| text.len() + 1);
-    let encode = |(): &mut (), range: &Range<usize>| {
-        core.encode_arrays::<u32>(&texts[range.clone()], options, 1)
-    };
+    let encode =
+        |(): &mut (), range: Range<usize>| core.encode_arrays::<u32>(&texts[range], options, 1);
     let mut lists = errors::checked(memory::with_room(texts.len()))?;
     let mut sink = |arrays: Option<bytepair::Result<Arrays<u32>>>| {
         let arrays = arrays.map(errors::checked).transpose()?;
@@ -176,18 +175,10 @@ pub(crate) fn lists(
     let threads = parallel::worth(threads, total);
     if threads == 1 {
         let polled = |range| interrupt::polled(|| encode(&mut (), range));
-        chunks.iter().try_for_each(|range| sink(Some(polled(range))))?;
+        chunks.into_iter().try_for_each(|range| sink(Some(polled(range))))?;
     } else {
         let weight = |range: &Range<usize>| texts[range.clone()].iter().map(Text::len).sum();
-        parallel::ordered(
-            &chunks,
-            threads,
-            4 * threads * CHUNK_CHARS,
-            weight,
-            || (),
-            encode,
-            sink,
-        )?;
+        parallel::ordered(chunks, threads, 4 * threads * CHUNK_CHARS, weight, || (), encode, sink)?;
     }
     Ok(lists)
 }

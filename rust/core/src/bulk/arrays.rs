@@ -1,21 +1,20 @@
 //! Encodes many texts into one array of ids with the offset of each text, or only counts their ids.
 //!
 //! A long text is cut into several parts, at positions where a cut changes no id. Each thread takes
-//! the next chunk of parts and appends finished chunks to the result in order, while their ids are
-//! still in cache. A single thread writes into the result directly. Texts may come from an
-//! iterator, which is advanced only when a thread needs the next chunk.
+//! the next chunk of parts, and finished chunks are appended to the result in order. A single thread
+//! writes into the result directly. Texts may come from an iterator, which is advanced only when a
+//! thread needs the next chunk.
 
-use std::collections::BTreeMap;
 use std::iter::Sum;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::encode::encoder::{Edges, EncodeCall};
 use crate::encode::{EncodeOptions, Id};
 use crate::error::{Error, Result};
 use crate::machine::array;
 use crate::memory;
-use crate::parallel::{self, interrupt, lock};
+use crate::parallel::{self, lock};
 use crate::pretokenize::Splitter;
 use crate::rules::PartStart;
 use crate::text::Text;
@@ -77,19 +76,15 @@ pub struct Arrays<T> {
 
 /// A text or a part of one.
 #[derive(Debug, Clone, Copy)]
-struct Part<'a> {
-    text: Text<'a>,
+pub(super) struct Part<'a> {
+    pub(super) text: Text<'a>,
     /// The index of the text.
-    document: usize,
+    pub(super) document: usize,
     /// The start of the part, in units from the start of the text.
     at: usize,
     /// Whether the part is the last of its text.
     last: bool,
 }
-
-/// The concatenated ids of some parts, and for each part the index of its text and its number of
-/// ids.
-type Encoded<T> = (Vec<T>, Vec<(usize, usize)>);
 
 impl Tokenizer {
     /// Whether every id fits in 16 bits.
@@ -167,37 +162,12 @@ impl Tokenizer {
         let splitter = may_cut.then(|| self.splitter());
         let parts = (0..).zip(texts).flat_map(|(number, text)| cut(number, text, splitter));
         let parts = parts.inspect(move |part| on_part(&part.text));
-        if threads == 1 {
-            let buffer = array::vector(size.ids);
-            let call = &mut self.encoder().call();
-            let (ids, counts) = encode_parts(call, parts, options, buffer)?;
-            let mut joined = JoinedIds { ids, ..JoinedIds::new(0) };
-            joined.count(&counts)?;
-            return joined.finish();
-        }
-        let joiner = Joiner::new(size.ids);
-        let encode = |call: &mut EncodeCall<'_>, chunk, parts: Vec<Part<'_>>| {
-            let sizes = parts.iter().map(|part| Size::of(&part.text));
-            let buffer = joiner.spare().unwrap_or_else(|| array::vector(sizes.sum::<Size>().ids));
-            joiner.add(chunk, encode_parts(call, parts, options, buffer));
+        let encode = |call: &mut EncodeCall<'_>, part: &Part<'a>, ids: &mut Vec<T>| {
+            let start = if part.at == 0 { PartStart::Text } else { PartStart::Inside };
+            let edges = Edges { start, last: part.last };
+            call.for_each_block(&part.text, options, edges, |block| extend(ids, block))
         };
-        // Chunks of `CHUNK_UNITS`; smaller ones if there would be fewer chunks than threads.
-        let least = size.units / threads.max(size.units / CHUNK_UNITS);
-        let chunks = Mutex::new(chunks(parts, least).enumerate());
-        // The lock is released before the chunk is encoded. It also guards the iterator of texts,
-        // which may need one thread at a time.
-        let next = || lock(&chunks).next();
-        let work = || {
-            let mut call = self.encoder().call();
-            while let Some((chunk, parts)) = next() {
-                match interrupt::poll_now() {
-                    Ok(()) => encode(&mut call, chunk, parts),
-                    Err(error) => joiner.add(chunk, Err(error)),
-                }
-            }
-        };
-        parallel::run((0..threads).map(|_| &work));
-        joiner.finish()
+        encode_parts(parts, size, threads, || self.encoder().call(), encode)
     }
 
     /// The number of ids of each text; faster than encoding. Fails as
@@ -214,28 +184,73 @@ impl Tokenizer {
     }
 }
 
-/// Encode parts in order into the empty vector `ids`.
-fn encode_parts<'a, T: Id>(
-    call: &mut EncodeCall<'_>,
-    parts: impl IntoIterator<Item = Part<'a>>,
-    options: &EncodeOptions,
-    mut ids: Vec<T>,
-) -> Result<Encoded<T>> {
-    let mut counts = Vec::new();
-    for part in parts {
-        let before = ids.len();
-        let start = if part.at == 0 { PartStart::Text } else { PartStart::Inside };
-        let edges = Edges { start, last: part.last };
-        let sink = |block: &[u32]| {
-            memory::reserve(&mut ids, block.len())?;
-            ids.extend(block.iter().map(|&id| T::of(id)));
+/// Append ids in their type.
+pub(super) fn extend<T: Id>(ids: &mut Vec<T>, block: &[u32]) -> Result<()> {
+    memory::reserve(ids, block.len())?;
+    ids.extend(block.iter().map(|&id| T::of(id)));
+    Ok(())
+}
+
+/// Encode parts of about the given size into one array, on up to `threads` threads, each with a
+/// state of its own. `encode` appends the ids of a part.
+pub(super) fn encode_parts<'a, T: Id, S>(
+    parts: impl Iterator<Item = Part<'a>> + Send,
+    size: Size,
+    threads: usize,
+    state: impl Fn() -> S + Sync,
+    encode: impl Fn(&mut S, &Part<'a>, &mut Vec<T>) -> Result<()> + Sync,
+) -> Result<Arrays<T>> {
+    let mut ids = array::vector(size.ids);
+    let mut offsets = vec![0];
+    if threads == 1 {
+        let mut state = state();
+        for part in parts {
+            encode(&mut state, &part, &mut ids).map_err(|error| part.locate(error))?;
+            if part.last {
+                memory::push(&mut offsets, offset(ids.len()))?;
+            }
+        }
+    } else {
+        // Chunks of `CHUNK_UNITS`; smaller ones if there would be fewer chunks than threads.
+        let chunks = chunks(parts, size.units / threads.max(size.units / CHUNK_UNITS));
+        // Vectors for reuse: touching fresh memory costs more than writing the ids.
+        let spare = Mutex::new(Vec::new());
+        let encode = |state: &mut S, chunk: Vec<Part<'a>>| {
+            let sizes = chunk.iter().map(|part| Size::of(&part.text));
+            let mut ids =
+                lock(&spare).pop().unwrap_or_else(|| array::vector(sizes.sum::<Size>().ids));
+            let mut ends = Vec::new();
+            for part in chunk {
+                encode(state, &part, &mut ids).map_err(|error| part.locate(error))?;
+                if part.last {
+                    memory::push(&mut ends, ids.len())?;
+                }
+            }
+            Ok((ids, ends))
+        };
+        let sink = |encoded: Option<Result<(Vec<T>, Vec<usize>)>>| {
+            let Some(encoded) = encoded else { return Ok(()) };
+            let (mut more, ends) = encoded?;
+            memory::reserve(&mut offsets, ends.len())?;
+            offsets.extend(ends.iter().map(|end| offset(ids.len() + end)));
+            memory::extend(&mut ids, &more)?;
+            more.clear();
+            lock(&spare).push(more);
             Ok(())
         };
-        call.for_each_block(&part.text, options, edges, sink)
-            .map_err(|error| part.locate(error))?;
-        counts.push((part.document, ids.len() - before));
+        let weight = |chunk: &Vec<Part<'a>>| chunk.iter().map(|part| part.text.len()).sum();
+        let most = 4 * threads * CHUNK_UNITS;
+        parallel::ordered(chunks, threads, most, weight, state, encode, sink)?;
     }
-    Ok((ids, counts))
+    if !REUSED_ARRAY_BYTES.contains(&(ids.capacity() * size_of::<T>())) {
+        ids.shrink_to_fit();
+    }
+    Ok(Arrays { ids, offsets })
+}
+
+/// A place in an array in memory, which is always below 2^63.
+fn offset(ids: usize) -> i64 {
+    i64::try_from(ids).expect("an array in memory has less than 2^63 ids")
 }
 
 impl Part<'_> {
@@ -251,7 +266,7 @@ impl Part<'_> {
 }
 
 /// The parts of a text; a single part without a splitter.
-fn cut<'a>(
+pub(super) fn cut<'a>(
     document: usize,
     text: Text<'a>,
     splitter: Option<&Splitter>,
@@ -287,136 +302,6 @@ fn chunks<'a>(
     })
 }
 
-/// Joins the chunks that threads encode, in order. A thread that finishes a chunk appends all
-/// chunks that are next in order, unless another thread is appending; no thread waits, and none is
-/// dedicated to appending.
-struct Joiner<T> {
-    joined: Mutex<JoinedIds<T>>,
-    pending: Mutex<PendingChunks<T>>,
-    /// Empty vectors for reuse: touching fresh memory costs more than writing the ids.
-    spare: Mutex<Vec<Vec<T>>>,
-}
-
-/// Encoded chunks that are not yet appended.
-struct PendingChunks<T> {
-    /// By the index of the chunk.
-    encoded: BTreeMap<usize, Result<Encoded<T>>>,
-    /// The index of the next chunk to append.
-    next: usize,
-}
-
-/// The result so far.
-struct JoinedIds<T> {
-    ids: Vec<T>,
-    /// The number of ids of each text so far.
-    lengths: Vec<usize>,
-    /// The first error; nothing is appended after it.
-    failed: Option<Error>,
-}
-
-impl<T: Id> Joiner<T> {
-    /// Reserves capacity for `ids` ids.
-    fn new(ids: usize) -> Self {
-        Self {
-            joined: Mutex::new(JoinedIds::new(ids)),
-            pending: Mutex::new(PendingChunks { encoded: BTreeMap::new(), next: 0 }),
-            spare: Mutex::new(Vec::new()),
-        }
-    }
-
-    /// A vector for reuse, if there is one.
-    fn spare(&self) -> Option<Vec<T>> {
-        lock(&self.spare).pop()
-    }
-
-    /// Add the ids of a chunk.
-    fn add(&self, chunk: usize, encoded: Result<Encoded<T>>) {
-        lock(&self.pending).encoded.insert(chunk, encoded);
-        // Another thread may be appending and may already have checked for this chunk. It releases
-        // the lock first and then checks `is_due` once more, so no chunk is left behind.
-        while lock(&self.pending).is_due()
-            && let Ok(mut joined) = self.joined.try_lock()
-        {
-            while let Some(encoded) = self.take() {
-                let emptied = joined.append(encoded);
-                lock(&self.spare).extend(emptied);
-            }
-        }
-    }
-
-    /// The next chunk in order, if it is encoded. Only the thread that holds the lock of `joined`
-    /// calls this.
-    fn take(&self) -> Option<Result<Encoded<T>>> {
-        let mut pending = lock(&self.pending);
-        let next = pending.next;
-        let due = pending.encoded.remove(&next)?;
-        pending.next += 1;
-        Some(due)
-    }
-
-    fn finish(self) -> Result<Arrays<T>> {
-        let mut joined = self.joined.into_inner().unwrap_or_else(PoisonError::into_inner);
-        joined.failed.take().map_or_else(|| joined.finish(), Err)
-    }
-}
-
-impl<T> PendingChunks<T> {
-    fn is_due(&self) -> bool {
-        self.encoded.contains_key(&self.next)
-    }
-}
-
-impl<T: Id> JoinedIds<T> {
-    fn new(ids: usize) -> Self {
-        Self { ids: array::vector(ids), lengths: Vec::new(), failed: None }
-    }
-
-    /// Append a chunk and return its vector, emptied for reuse.
-    fn append(&mut self, encoded: Result<Encoded<T>>) -> Option<Vec<T>> {
-        if self.failed.is_some() {
-            return None;
-        }
-        let appended = encoded.and_then(|(mut ids, counts)| {
-            self.count(&counts)?;
-            memory::reserve(&mut self.ids, ids.len())?;
-            self.ids.extend_from_slice(&ids);
-            ids.clear();
-            Ok(ids)
-        });
-        appended.map_err(|error| self.failed = Some(error)).ok()
-    }
-
-    /// Add the number of ids of each part to its text.
-    fn count(&mut self, counts: &[(usize, usize)]) -> Result<()> {
-        for &(document, count) in counts {
-            // Parts come in order, so the part belongs to the last text or a new one; `resize`
-            // never shortens the lengths.
-            let more = (document + 1).saturating_sub(self.lengths.len());
-            memory::reserve(&mut self.lengths, more)?;
-            self.lengths.resize(document + 1, 0);
-            self.lengths[document] += count;
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<Arrays<T>> {
-        if !REUSED_ARRAY_BYTES.contains(&(self.ids.capacity() * size_of::<T>())) {
-            self.ids.shrink_to_fit();
-        }
-        Ok(Arrays { ids: self.ids, offsets: offsets(self.lengths)? })
-    }
-}
-
-/// Prefix sums of the lengths.
-fn offsets(lengths: Vec<usize>) -> Result<Vec<i64>> {
-    let mut end = 0;
-    let ends = lengths.into_iter().map(|length| {
-        end += i64::try_from(length).expect("an array in memory has less than 2^63 ids");
-        end
-    });
-    memory::collect(std::iter::once(0).chain(ends))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -434,7 +319,11 @@ mod tests {
     fn one_by_one(tokenizer: &Tokenizer, texts: &[String], options: &EncodeOptions) -> Arrays<u32> {
         let lists: Vec<_> =
             texts.iter().map(|t| tokenizer.encode_with(t, options).unwrap()).collect();
-        let offsets = offsets(lists.iter().map(Vec::len).collect()).unwrap();
+        let ends = lists.iter().scan(0, |end, ids| {
+            *end += offset(ids.len());
+            Some(*end)
+        });
+        let offsets = std::iter::once(0).chain(ends).collect();
         Arrays { ids: lists.concat(), offsets }
     }
 

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::bulk::arrays::Arrays;
+use crate::bulk::arrays::{self, Arrays, Part, Size};
 use crate::encode::encoder::TextPart;
 use crate::encode::pretoken::PretokenPart;
 use crate::encode::{EncodeOptions, Id};
@@ -20,9 +20,6 @@ use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 use crate::vocabulary::{MergeRule, Vocabulary};
 use crate::{memory, parallel};
-
-/// Threads take chunks of texts of about this many units.
-const CHUNK_UNITS: usize = if cfg!(test) { 1 << 6 } else { 1 << 16 };
 
 /// How often a merge is dropped, and the seed of the random numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,66 +83,21 @@ impl Tokenizer {
         };
         let symbols = Symbols::new(self.vocabulary(), self.rule())?;
         let encoder = DropoutEncoder { tokenizer: self, options, candidates, symbols, dropout };
-        encoder.encode_all(texts, threads)
+        let state = || (HeapMerge::default(), String::new(), Vec::new());
+        let encode = |(heap, buffer, block): &mut (_, _, _), part: &Part<'_>, ids: &mut Vec<T>| {
+            block.clear();
+            let mut random = DropoutRandom::of_text(dropout.seed, part.document);
+            encoder.encode_text(part.text.read(buffer)?, &mut random, heap, block)?;
+            arrays::extend(ids, block)
+        };
+        let parts = (0..).zip(texts).flat_map(|(number, text)| arrays::cut(number, *text, None));
+        let size: Size = texts.iter().map(Size::of).sum();
+        let threads = parallel::worth(threads, size.units);
+        arrays::encode_parts(parts, size, threads, state, encode)
     }
 }
 
 impl DropoutEncoder<'_> {
-    fn encode_all<T: Id>(&self, texts: &[Text<'_>], threads: usize) -> Result<Arrays<T>> {
-        let total: usize = texts.iter().map(Text::len).sum();
-        let chunks = parallel::shares(texts, 1 + total / CHUNK_UNITS, |text| text.len() + 1);
-        let mut joined = Arrays { ids: Vec::new(), offsets: vec![0] };
-        memory::reserve(&mut joined.offsets, texts.len())?;
-        let encode = |heap: &mut HeapMerge, chunk: &Range<usize>| {
-            self.encode_chunk::<T>(texts, chunk.clone(), heap)
-        };
-        let sink = |encoded: Option<Result<(Vec<T>, Vec<usize>)>>| {
-            let Some(encoded) = encoded else { return Ok(()) };
-            let (ids, ends) = encoded?;
-            let before = joined.ids.len();
-            let offset = |end: &usize| i64::try_from(before + end).expect("less than 2^63 ids");
-            joined.offsets.extend(ends.iter().map(offset));
-            memory::extend(&mut joined.ids, &ids)
-        };
-        let weight = |chunk: &Range<usize>| texts[chunk.clone()].iter().map(Text::len).sum();
-        let threads = parallel::worth(threads, total);
-        let state = HeapMerge::default;
-        parallel::ordered(
-            &chunks,
-            threads,
-            4 * threads * CHUNK_UNITS,
-            weight,
-            state,
-            encode,
-            sink,
-        )?;
-        Ok(joined)
-    }
-
-    /// The ids of the texts of a chunk, and the end of each text in them.
-    fn encode_chunk<T: Id>(
-        &self,
-        texts: &[Text<'_>],
-        chunk: Range<usize>,
-        heap: &mut HeapMerge,
-    ) -> Result<(Vec<T>, Vec<usize>)> {
-        let (mut ids, mut ends) = (Vec::new(), memory::with_room(chunk.len())?);
-        let (mut buffer, mut block) = (String::new(), Vec::new());
-        for index in chunk {
-            let text = texts[index].read(&mut buffer).map_err(|error| match error {
-                Error::TextNotUtf8 { at, .. } => Error::TextNotUtf8 { document: index, at },
-                other => other,
-            })?;
-            block.clear();
-            let mut random = DropoutRandom::of_text(self.dropout.seed, index);
-            self.encode_text(text, &mut random, heap, &mut block)?;
-            memory::reserve(&mut ids, block.len())?;
-            ids.extend(block.iter().map(|&id| T::of(id)));
-            ends.push(ids.len());
-        }
-        Ok((ids, ends))
-    }
-
     fn encode_text(
         &self,
         text: &str,

@@ -124,7 +124,7 @@ impl Tokenizer {
             rows
         };
         let state = || self.encoder().call().without_repeats();
-        parallel::ordered(job.items, threads, most, weight, state, encode, sink)
+        parallel::ordered(job.items, threads, most, |item| weight(item), state, encode, sink)
     }
 }
 

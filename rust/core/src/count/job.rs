@@ -79,7 +79,7 @@ impl<'a> CountJob<'a> {
         let threads = tables.len();
         let tables = Mutex::new(tables.iter_mut().collect::<Vec<_>>());
         let table = || lock(&tables).pop();
-        let run = |table: &mut Option<&mut CountTable>, (): &()| {
+        let run = |table: &mut Option<&mut CountTable>, ()| {
             if let Some(table) = table {
                 work(table);
             }
@@ -89,7 +89,7 @@ impl<'a> CountJob<'a> {
             self.stop.store(result.is_err(), Ordering::Relaxed);
             result
         };
-        parallel::ordered(&vec![(); threads], threads, 0, |()| 0, table, run, report)
+        parallel::ordered(vec![(); threads], threads, 0, |()| 0, table, run, report)
     }
 
     /// Fails if splitting one of the documents would fail later, where that matters.

@@ -1,6 +1,7 @@
 //! Results from several threads, in the order of their items and in bounded memory.
 
 use std::collections::VecDeque;
+use std::iter::Fuse;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
@@ -10,161 +11,173 @@ use crate::parallel::team::{MAX_THREADS, POLL_INTERVAL, lock, start};
 /// Apply `action` to every item on up to `threads` threads, and call `sink` on this thread with the
 /// results, in the order of the items.
 ///
-/// Each thread has its own state and takes the next item that no thread has started, so a slow
-/// thread does not delay the others. The total weight of the items that were started and whose
-/// results `sink` has not received is at most `most`, unless there is only one such item. So a long
-/// stream takes little memory.
+/// Each thread has its own state and takes the next item from the iterator, so a slow thread does
+/// not delay the others. The total weight of the items that were started and whose results `sink`
+/// has not received is at most `most`, unless there is only one such item. So a long stream takes
+/// little memory.
 ///
 /// While there is no result, `sink` is called with `None` regularly. Its error ends the work, and so does
 /// a poll that stops this thread ([`with_poll`](crate::parallel::with_poll)).
 ///
 /// ```
 /// let mut squares = Vec::new();
-/// let square = |(): &mut (), item: &u32| item * item;
+/// let square = |(): &mut (), item: u32| item * item;
 /// let sink = |square: Option<u32>| {
 ///     squares.extend(square);
 ///     if squares.len() < 2 { Ok(()) } else { Err("enough") }
 /// };
-/// let done = bytepair::parallel::ordered(&[1, 2, 3], 2, 9, |_| 1, || (), square, sink);
+/// let done = bytepair::parallel::ordered([1, 2, 3], 2, 9, |_| 1, || (), square, sink);
 /// assert_eq!((done, squares), (Err("enough"), vec![1, 4]));
 /// ```
-pub fn ordered<T: Sync, S, R: Send, E>(
-    items: &[T],
+pub fn ordered<T: Send, S, R: Send, E>(
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
     threads: usize,
     most: usize,
-    weight: impl Fn(&T) -> usize,
+    weight: impl Fn(&T) -> usize + Sync,
     state: impl Fn() -> S + Sync,
-    action: impl Fn(&mut S, &T) -> R + Sync,
+    action: impl Fn(&mut S, T) -> R + Sync,
     mut sink: impl FnMut(Option<R>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let weights = items.iter().map(weight).collect();
-    let buffer = &Buffer {
+    let items = items.into_iter();
+    let threads = threads.min(items.size_hint().1.unwrap_or(threads)).min(MAX_THREADS);
+    let shared = &Shared {
         stop: Stop::default(),
-        weights,
+        weight,
         most,
-        in_flight: Mutex::new(InFlight::default()),
+        work: Mutex::new(Work::new(items)),
         changed: Condvar::new(),
     };
     let (state, action) = (&state, &action);
     thread::scope(|scope| {
-        let _close = CloseOnDrop(buffer);
+        let _close = CloseOnDrop(shared);
         let work = move || {
             // A panic in one thread ends all threads; the scope propagates it.
-            let close = CloseOnDrop(buffer);
+            let close = CloseOnDrop(shared);
             let mut state = state();
-            buffer.stop.during(|| {
-                while let Some(index) = buffer.start_next() {
-                    buffer.put(index, action(&mut state, &items[index]));
+            shared.stop.during(|| {
+                while let Some((index, item)) = shared.start_next() {
+                    shared.put(index, action(&mut state, item));
                 }
             });
             // The work of this thread is done, but not that of the others.
             std::mem::forget(close);
         };
-        let threads = threads.min(items.len()).min(MAX_THREADS);
         // No thread could be started, so this one does everything.
         if (0..threads).map_while(|_| start(scope, work)).count() == 0 {
-            let mut state = state();
-            return items.iter().try_for_each(|item| sink(Some(action(&mut state, item))));
+            let (mut state, items) = (state(), &mut lock(&shared.work).items);
+            return items.try_for_each(|item| sink(Some(action(&mut state, item))));
         }
-        let mut left = items.len();
-        while left > 0 && buffer.is_open() {
-            let result = buffer.take();
+        while let Some(result) = shared.take() {
             if interrupt::poll_now().is_err() {
-                buffer.stop.set();
+                shared.stop.set();
             }
-            left -= usize::from(result.is_some());
             sink(result)?;
         }
         Ok(())
     })
 }
 
-/// The items in flight, shared by all threads.
-struct Buffer<R> {
+/// What all threads share.
+struct Shared<I: Iterator, R, W> {
     /// Stops the work on items whose results nobody waits for.
     stop: Stop,
-    /// The weight of each item.
-    weights: Vec<usize>,
+    weight: W,
     /// The largest total weight of the items in flight.
     most: usize,
-    in_flight: Mutex<InFlight<R>>,
+    work: Mutex<Work<I, R>>,
     changed: Condvar,
 }
 
-/// The items that were started and whose results have not left yet.
-struct InFlight<R> {
+/// The items to start, and those in flight: started, and their results have not left yet.
+struct Work<I: Iterator, R> {
+    items: Fuse<I>,
+    /// The next item, if it was too heavy to start.
+    next: Option<I::Item>,
+    /// The weight and the result of each item in flight, in order; `None` until it is ready.
+    in_flight: VecDeque<(usize, Option<R>)>,
     /// The number of results that have left.
     delivered: usize,
-    /// The results of the items in flight, in order; `None` until they are ready.
-    results: VecDeque<Option<R>>,
     /// The total weight of the items in flight.
     weight: usize,
+    /// Whether there are no more items to start.
+    is_all: bool,
     /// Whether the work has ended.
-    closed: bool,
+    is_closed: bool,
 }
 
-impl<R> Default for InFlight<R> {
-    fn default() -> Self {
-        Self { delivered: 0, results: VecDeque::new(), weight: 0, closed: false }
+impl<I: Iterator, R> Work<I, R> {
+    fn new(items: I) -> Self {
+        let (items, in_flight) = (items.fuse(), VecDeque::new());
+        let (is_all, is_closed) = (false, false);
+        Self { items, next: None, in_flight, delivered: 0, weight: 0, is_all, is_closed }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.is_closed || (self.is_all && self.in_flight.is_empty())
     }
 }
 
-impl<R> Buffer<R> {
+impl<I: Iterator, R, W: Fn(&I::Item) -> usize> Shared<I, R, W> {
     /// Start the next item, once its weight is within the bound; `None` at the end.
-    fn start_next(&self) -> Option<usize> {
-        let mut in_flight = lock(&self.in_flight);
-        loop {
-            // Items start in order, so those in flight are the ones after the delivered ones.
-            let index = in_flight.delivered + in_flight.results.len();
-            let weight = *self.weights.get(index).filter(|_| !in_flight.closed)?;
-            let sum = in_flight.weight.saturating_add(weight);
+    fn start_next(&self) -> Option<(usize, I::Item)> {
+        let mut work = lock(&self.work);
+        while !work.is_closed {
+            let Some(item) = work.next.take().or_else(|| work.items.next()) else {
+                work.is_all = true;
+                self.changed.notify_all();
+                break;
+            };
+            let weight = (self.weight)(&item);
+            let sum = work.weight.saturating_add(weight);
             // A single item may be heavier than the bound; waiting for others would not help it.
-            if sum <= self.most || in_flight.results.is_empty() {
-                in_flight.weight = sum;
-                in_flight.results.push_back(None);
-                return Some(index);
+            if sum <= self.most || work.in_flight.is_empty() {
+                work.weight = sum;
+                work.in_flight.push_back((weight, None));
+                return Some((work.delivered + work.in_flight.len() - 1, item));
             }
-            in_flight = self.changed.wait(in_flight).unwrap_or_else(PoisonError::into_inner);
+            work.next = Some(item);
+            work = self.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
         }
+        None
     }
 
     fn put(&self, index: usize, result: R) {
-        let mut in_flight = lock(&self.in_flight);
-        let slot = index - in_flight.delivered;
-        in_flight.results[slot] = Some(result);
+        let mut work = lock(&self.work);
+        let place = index - work.delivered;
+        work.in_flight[place].1 = Some(result);
         // Only the first result can leave, so others wake nobody.
-        if slot == 0 {
+        if place == 0 {
             self.changed.notify_all();
         }
     }
 
-    /// The next result; `None` if there is none within [`POLL_INTERVAL`].
-    fn take(&self) -> Option<R> {
-        let is_missing = |in_flight: &mut InFlight<R>| {
-            !in_flight.closed && !matches!(in_flight.results.front(), Some(Some(_)))
+    /// The next result, or `Some(None)` if there is none within [`POLL_INTERVAL`]; `None` at the end.
+    fn take(&self) -> Option<Option<R>> {
+        let is_missing = |work: &mut Work<I, R>| {
+            !work.has_ended() && !matches!(work.in_flight.front(), Some((_, Some(_))))
         };
-        let waited =
-            self.changed.wait_timeout_while(lock(&self.in_flight), POLL_INTERVAL, is_missing);
-        let mut in_flight = waited.unwrap_or_else(PoisonError::into_inner).0;
-        let result = in_flight.results.front_mut().and_then(Option::take)?;
-        in_flight.results.pop_front();
-        in_flight.weight = in_flight.weight.saturating_sub(self.weights[in_flight.delivered]);
-        in_flight.delivered += 1;
-        self.changed.notify_all();
+        let waited = self.changed.wait_timeout_while(lock(&self.work), POLL_INTERVAL, is_missing);
+        let mut work = waited.unwrap_or_else(PoisonError::into_inner).0;
+        if work.has_ended() {
+            return None;
+        }
+        let result = work.in_flight.front_mut().and_then(|(_, result)| result.take());
+        if result.is_some() {
+            let weight = work.in_flight.pop_front().map_or(0, |(weight, _)| weight);
+            work.weight = work.weight.saturating_sub(weight);
+            work.delivered += 1;
+            self.changed.notify_all();
+        }
         Some(result)
-    }
-
-    fn is_open(&self) -> bool {
-        !lock(&self.in_flight).closed
     }
 }
 
 /// Ends the work when it is dropped.
-struct CloseOnDrop<'a, R>(&'a Buffer<R>);
+struct CloseOnDrop<'a, I: Iterator, R, W>(&'a Shared<I, R, W>);
 
-impl<R> Drop for CloseOnDrop<'_, R> {
+impl<I: Iterator, R, W> Drop for CloseOnDrop<'_, I, R, W> {
     fn drop(&mut self) {
-        lock(&self.0.in_flight).closed = true;
+        lock(&self.0.work).is_closed = true;
         self.0.stop.set();
         self.0.changed.notify_all();
     }
@@ -198,7 +211,7 @@ mod tests {
                 weight.fetch_sub(item.unwrap_or(0), Ordering::SeqCst);
                 Ok::<(), ()>(())
             };
-            ordered(&items, threads, most, |item| *item, || (), begin, sink).unwrap();
+            ordered(&items, threads, most, |item| **item, || (), begin, sink).unwrap();
             assert_eq!(results, items);
             // A result leaves the buffer just before the sink receives it.
             assert!(heaviest.load(Ordering::SeqCst) <= most.max(12) + 12);
