@@ -19,7 +19,6 @@ use crate::{arguments, arrays, errors, interrupt, text};
 /// Encode the texts of an Arrow string column, given its bytes and its offsets.
 #[pyfunction]
 #[pyo3(signature = (tokenizer, data, offsets, *, special=None, prepend=None, append=None, threads=None))]
-#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub(crate) fn encode_utf8<'py>(
     py: Python<'py>,
     tokenizer: &Bound<'py, PyTokenizer>,
@@ -45,7 +44,6 @@ pub(crate) fn encode_utf8<'py>(
 #[pyfunction]
 #[pyo3(signature = (tokenizer, path, *, separator, lossy, reads=false, special=None, prepend=None,
                     append=None, threads=None))]
-#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 #[expect(unsafe_code, reason = "mapping the file saves a tenth of the time")]
 pub(crate) fn encode_file<'py>(
     py: Python<'py>,
@@ -183,7 +181,6 @@ impl<'a> Piece<'a> {
 #[pyfunction]
 #[pyo3(signature = (tokenizer, segments, trained, ends, *, join, max_tokens=None,
                     whole_messages=false, threads=None))]
-#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub(crate) fn render(
     py: Python<'_>,
     tokenizer: &Bound<'_, PyTokenizer>,

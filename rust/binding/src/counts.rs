@@ -264,7 +264,6 @@ impl PyCounter {
     /// `on_progress` is called regularly with a `CountProgress`.
     #[pyo3(signature = (files, column, on_progress, *, start=None, max_chars=None,
                         doc_cap=None, errors="strict", most_page_bytes=usize::MAX, bounds))]
-    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn add_parquet(
         &self,
         py: Python<'_>,
@@ -311,7 +310,6 @@ impl PyCounter {
     /// `on_progress` is called regularly with a `CountProgress`.
     #[pyo3(signature = (files, field, on_progress, *, start=None, max_chars=None,
                         doc_cap=None, errors="strict", bounds))]
-    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn add_files(
         &self,
         py: Python<'_>,

@@ -196,7 +196,6 @@ impl PyDocumentReader {
     #[new]
     #[pyo3(signature = (file, field, *, errors="strict", doc_cap=None, bounds, page_bytes,
                         selection=None, source=None, size=0))]
-    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
         py: Python<'_>,
         file: FileFields,

@@ -41,7 +41,6 @@ use crate::{arguments, arrays, errors, interrupt, rules};
 #[pyfunction]
 #[pyo3(signature = (tokenizer, texts, *, special=None, prepend=None, append=None,
                     add_special_tokens=None, threads=None))]
-#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub(crate) fn count_batch<'py>(
     py: Python<'py>,
     tokenizer: &PyTokenizer,
@@ -127,7 +126,7 @@ pub(crate) fn pretokenize<'py>(
 ///     ['<|bos|>']
 #[pyfunction]
 pub(crate) fn added_tokens(tokenizer: &PyTokenizer) -> Vec<PyAddedToken> {
-    tokenizer.core().vocabulary().added_tokens().iter().cloned().map(PyAddedToken).collect()
+    tokenizer.core().vocabulary().added_tokens().iter().cloned().map(PyAddedToken::from).collect()
 }
 
 /// What happens to a text before its pretokens are merged, and to ids after that.

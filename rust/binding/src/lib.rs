@@ -5,6 +5,7 @@
 
 #![expect(clippy::doc_markdown, reason = "Python shows the doc comments as docstrings")]
 #![expect(clippy::doc_link_with_quotes, reason = "the same")]
+#![expect(clippy::too_many_arguments, reason = "keywords in Python")]
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands extracted arguments over by value")]
 
 mod arguments;

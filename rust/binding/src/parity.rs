@@ -20,7 +20,6 @@ use crate::{arguments, arrays, errors};
     groups, development, options, *, ratios=None, window=None, alpha=1.0, global_merges=0,
     threads=None, on_progress=None
 ))]
-#[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub(crate) fn train_parity(
     py: Python<'_>,
     groups: Vec<Py<PyCounts>>,

@@ -85,46 +85,25 @@ pub(crate) struct PyCountColumns {
 }
 
 /// A range of skipped documents of a file.
-#[pyclass(frozen, name = "SkippedRows", module = "bytepair._core")]
-pub(crate) struct PySkippedRows(SkippedRows);
-
-#[pymethods]
-impl PySkippedRows {
+#[pyclass(frozen, get_all, name = "SkippedRows", module = "bytepair._core")]
+pub(crate) struct PySkippedRows {
     /// The index of the file.
-    #[getter]
-    fn file(&self) -> usize {
-        self.0.file
-    }
-
+    file: usize,
     /// The first skipped row of the file.
-    #[getter]
-    fn row(&self) -> u64 {
-        self.0.row
-    }
-
+    row: u64,
     /// The number of skipped rows; 0 if it is unknown: the rest of the file, which is damaged.
-    #[getter]
-    fn rows(&self) -> u64 {
-        self.0.rows
-    }
-
+    rows: u64,
     /// Why they were skipped.
-    #[getter]
-    fn reason(&self) -> &str {
-        self.0.reason.text()
-    }
-
+    reason: String,
     /// What to do about it; empty if it is an error that `errors` is for.
-    #[getter]
-    fn hint(&self) -> &str {
-        let hint = self.0.reason.hint();
-        if hint.option == Some("errors") { "" } else { hint.python }
-    }
+    hint: &'static str,
 }
 
 impl From<SkippedRows> for PySkippedRows {
-    fn from(skipped: SkippedRows) -> Self {
-        Self(skipped)
+    fn from(SkippedRows { file, row, rows, reason }: SkippedRows) -> Self {
+        let hint = reason.hint();
+        let hint = if hint.option == Some("errors") { "" } else { hint.python };
+        Self { file, row, rows, reason: reason.text().to_owned(), hint }
     }
 }
 

@@ -26,7 +26,6 @@ const PAGE_BYTES: usize = 1 << 26;
 #[pyfunction]
 #[pyo3(signature = (tokenizer, files, column, take, *, first=0, doc_cap=None, prepend=None,
                     append=None, most_bytes, threads=None))]
-#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub(crate) fn encode_rows<'py>(
     py: Python<'py>,
     tokenizer: &Bound<'py, crate::tokenizer::PyTokenizer>,

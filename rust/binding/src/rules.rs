@@ -206,9 +206,39 @@ impl PyTextRules {
 ///     >>> import bytepair
 ///     >>> bytepair.tokenizer.added_tokens(bytepair.train(["hello hello"], 269))[0]
 ///     AddedToken('<|bos|>', 260)
-#[pyclass(frozen, eq, hash, name = "AddedToken", module = "bytepair._core")]
+#[pyclass(frozen, eq, hash, get_all, name = "AddedToken", module = "bytepair._core")]
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) struct PyAddedToken(pub(crate) AddedToken);
+#[expect(clippy::struct_excessive_bools, reason = "the flags of the format")]
+pub(crate) struct PyAddedToken {
+    /// The text of the token.
+    content: String,
+    /// The id of the token.
+    id: u32,
+    /// Whether the token is special: found in a text only on request, and left out by decoding on request.
+    special: bool,
+    /// Whether the token takes white space before it.
+    lstrip: bool,
+    /// Whether the token takes white space after it.
+    rstrip: bool,
+    /// Whether the token is found only as a whole word.
+    single_word: bool,
+    /// Whether the token is found in the normalized text.
+    normalized: bool,
+}
+
+impl From<AddedToken> for PyAddedToken {
+    fn from(token: AddedToken) -> Self {
+        let AddedToken { content, id, special, lstrip, rstrip, single_word, normalized } = token;
+        Self { content, id, special, lstrip, rstrip, single_word, normalized }
+    }
+}
+
+impl From<PyAddedToken> for AddedToken {
+    fn from(token: PyAddedToken) -> Self {
+        let PyAddedToken { content, id, special, lstrip, rstrip, single_word, normalized } = token;
+        Self { content, id, special, lstrip, rstrip, single_word, normalized }
+    }
+}
 
 #[pymethods]
 impl PyAddedToken {
@@ -226,68 +256,25 @@ impl PyAddedToken {
         single_word: bool,
         normalized: bool,
     ) -> Self {
-        Self(AddedToken { content, id, special, lstrip, rstrip, single_word, normalized })
-    }
-
-    /// The text of the token.
-    #[getter]
-    fn content(&self) -> &str {
-        &self.0.content
-    }
-
-    /// The id of the token.
-    #[getter]
-    fn id(&self) -> u32 {
-        self.0.id
-    }
-
-    /// Whether the token is special: found in a text only on request, and left out by decoding on request.
-    #[getter]
-    fn special(&self) -> bool {
-        self.0.special
-    }
-
-    /// Whether the token takes white space before it.
-    #[getter]
-    fn lstrip(&self) -> bool {
-        self.0.lstrip
-    }
-
-    /// Whether the token takes white space after it.
-    #[getter]
-    fn rstrip(&self) -> bool {
-        self.0.rstrip
-    }
-
-    /// Whether the token is found only as a whole word.
-    #[getter]
-    fn single_word(&self) -> bool {
-        self.0.single_word
-    }
-
-    /// Whether the token is found in the normalized text.
-    #[getter]
-    fn normalized(&self) -> bool {
-        self.0.normalized
+        Self { content, id, special, lstrip, rstrip, single_word, normalized }
     }
 
     /// This token with another id.
     fn with_id(&self, id: u32) -> Self {
-        Self(AddedToken { id, ..self.0.clone() })
+        Self { id, ..self.clone() }
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let token = &self.0;
-        let content = PyString::new(py, &token.content).repr()?;
+        let content = PyString::new(py, &self.content).repr()?;
         let flags = [
-            ("special=False", !token.special),
-            ("lstrip=True", token.lstrip),
-            ("rstrip=True", token.rstrip),
-            ("single_word=True", token.single_word),
-            ("normalized=True", token.normalized),
+            ("special=False", !self.special),
+            ("lstrip=True", self.lstrip),
+            ("rstrip=True", self.rstrip),
+            ("single_word=True", self.single_word),
+            ("normalized=True", self.normalized),
         ];
         let flags = flags.iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| *flag);
-        let shown: Vec<String> = [content.to_string(), token.id.to_string()]
+        let shown: Vec<String> = [content.to_string(), self.id.to_string()]
             .into_iter()
             .chain(flags.map(str::to_owned))
             .collect();
@@ -298,7 +285,7 @@ impl PyAddedToken {
 /// Added tokens from a mapping of names to ids, which are special tokens, or from a list of values.
 pub(crate) fn added_tokens(value: &Bound<'_, PyAny>) -> PyResult<Vec<AddedToken>> {
     if let Ok(tokens) = value.cast::<PyList>() {
-        let token = |item: Bound<'_, PyAny>| Ok(item.cast::<PyAddedToken>()?.get().0.clone());
+        let token = |item: Bound<'_, PyAny>| Ok(item.cast::<PyAddedToken>()?.get().clone().into());
         return tokens.iter().map(token).collect();
     }
     let names = PyDict::new(value.py());

@@ -83,7 +83,6 @@ impl PyTokenizer {
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.encode("hello<|bos|>", special="all", append="<|user_end|>")
     ///     [259, 260, 262]
-    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     #[pyo3(signature = (text, *, special=None, prepend=None, append=None, add_special_tokens=None,
                         allowed_special=None, disallowed_special=None),
            text_signature = "($self, text, *, special=None, prepend=None, append=None, \
@@ -139,7 +138,6 @@ impl PyTokenizer {
                         threads=None, **others),
            text_signature = "($self, texts, *, special=None, prepend=None, append=None, \
                              add_special_tokens=None, threads=None)")]
-    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn encode_batch<'py>(
         &self,
         py: Python<'py>,
@@ -200,7 +198,6 @@ impl PyTokenizer {
     #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, add_special_tokens=None,
                         dropout=None, seed=None,
                         dtype=None, threads=None))]
-    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn encode_batch_to_numpy<'py>(
         &self,
         py: Python<'py>,
@@ -241,7 +238,6 @@ impl PyTokenizer {
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.count("hello!")
     ///     2
-    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     #[pyo3(signature = (text, *, special=None, prepend=None, append=None, add_special_tokens=None,
                         allowed_special=None, disallowed_special=None),
            text_signature = "($self, text, *, special=None, prepend=None, append=None, \

@@ -96,7 +96,7 @@ pub struct Vocabulary {
     /// The start of each id in `arena`, then the end of the last.
     offsets: Array<u32>,
     /// The ids of the ordinary tokens, by [`Key::of_token`].
-    index: KeyTable,
+    pub(crate) index: KeyTable,
     /// In id order, with the shared ones.
     special: Vec<(String, u32)>,
     /// The ids of special tokens that are ordinary tokens as well, in order.
@@ -374,11 +374,6 @@ impl Vocabulary {
     /// The arena and the offsets, in the form of a file.
     pub(crate) fn arrays(&self) -> (&Array<u8>, &Array<u32>) {
         (&self.arena, &self.offsets)
-    }
-
-    /// The index, in the form of a file.
-    pub(crate) fn index(&self) -> &KeyTable {
-        &self.index
     }
 }
 

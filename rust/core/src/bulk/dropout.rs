@@ -84,12 +84,13 @@ impl Tokenizer {
         let symbols = Symbols::new(self.vocabulary(), self.rule())?;
         let encoder = DropoutEncoder { tokenizer: self, options, candidates, symbols, dropout };
         let state = || (HeapMerge::default(), String::new(), Vec::new());
-        let encode = |(heap, buffer, block): &mut (_, _, _), part: &Part<'_>, ids: &mut Vec<T>| {
-            block.clear();
-            let mut random = DropoutRandom::of_text(dropout.seed, part.document);
-            encoder.encode_text(part.text.read(buffer)?, &mut random, heap, block)?;
-            arrays::extend(ids, block)
-        };
+        let encode =
+            |(heap, buffer, block): &mut (_, _, Vec<u32>), part: &Part<'_>, ids: &mut Vec<T>| {
+                block.clear();
+                let mut random = DropoutRandom::of_text(dropout.seed, part.document);
+                encoder.encode_text(part.text.read(buffer)?, &mut random, heap, block)?;
+                arrays::extend(ids, block)
+            };
         let parts = (0..).zip(texts).flat_map(|(number, text)| arrays::cut(number, *text, None));
         let size: Size = texts.iter().map(Size::of).sum();
         let threads = parallel::worth(threads, size.units);
@@ -145,10 +146,10 @@ impl DropoutEncoder<'_> {
     ) -> Result<()> {
         let mut drops = || random.happens(self.dropout.probability);
         let encoder = self.tokenizer.encoder();
-        let uncovered = encoder.uncovered();
+        let uncovered = encoder.uncovered.as_ref();
         let covered = uncovered.map(|uncovered| uncovered.without(pretoken));
         let pretoken = covered.as_deref().unwrap_or(pretoken);
-        encoder.pretokens().divide(pretoken, |section| match section {
+        encoder.pretokens.divide(pretoken, |section| match section {
             PretokenPart::Id(id) => memory::push(out, id),
             PretokenPart::Text(text) => {
                 merge(heap, self.candidates, &self.symbols, text, &mut drops, out)

@@ -171,16 +171,19 @@ pub(crate) struct FileBlock {
 
 /// Reads files block by block.
 pub(crate) struct BlockReader {
-    files: Vec<CorpusFile>,
+    /// The files.
+    pub(crate) files: Vec<CorpusFile>,
     bounds: Bounds,
     /// Whether the blocks before the damage of a compressed file are read.
     keeps_damaged: bool,
     open: Option<OpenFile>,
     /// The start of the next block, and its other numbers as in `FileBlock`.
-    place: FilePlace,
+    pub(crate) place: FilePlace,
     unit: u64,
-    order: u64,
-    position: u64,
+    /// The index of the next block.
+    pub(crate) order: u64,
+    /// The position of the next block in the corpus.
+    pub(crate) position: u64,
     /// The compressed bytes of the finished files.
     packed: u64,
     /// The files found to exceed the expansion bounds, with their decompressed bytes so far.
@@ -217,26 +220,6 @@ impl BlockReader {
         let stream = stream.map_err(|error| file.unreadable(&error))?;
         let reader = Self::new(vec![file], bounds, FilePlace::default(), 0);
         Ok(Self { open: Some(OpenFile::new(stream, size, 0)), ..reader })
-    }
-
-    /// The files.
-    pub(crate) fn files(&self) -> &[CorpusFile] {
-        &self.files
-    }
-
-    /// The start of the next block.
-    pub(crate) fn place(&self) -> FilePlace {
-        self.place
-    }
-
-    /// The index of the next block.
-    pub(crate) fn order(&self) -> u64 {
-        self.order
-    }
-
-    /// The position of the next block in the corpus.
-    pub(crate) fn position(&self) -> u64 {
-        self.position
     }
 
     /// The number of bytes read from the files, before decompression.

@@ -149,13 +149,10 @@ impl Documents {
         options: &DocumentOptions,
     ) -> Result<()> {
         let path = || file.path.display().to_string();
+        let wrong = |reason| Error::Document { path: path(), line: None, reason };
         if block.is_too_long {
             let reason = longer_than("document", options.bounds.document_bytes);
-            return self.skip_or_fail(0, reason, options.on_error, |reason| Error::Document {
-                path: path(),
-                line: None,
-                reason,
-            });
+            return self.skip_or_fail(0, reason, options.on_error, wrong);
         }
         if block.damage.is_some() {
             return Ok(()); // the document is incomplete
@@ -164,11 +161,7 @@ impl Documents {
         std::mem::swap(&mut self.bytes, &mut block.bytes);
         if let Some(reason) = pointer(&self.bytes).filter(|_| block.start.byte == 0) {
             self.bytes.clear();
-            return self.skip_or_fail(0, reason, options.on_error, |reason| Error::Document {
-                path: path(),
-                line: None,
-                reason,
-            });
+            return self.skip_or_fail(0, reason, options.on_error, wrong);
         }
         if let Err(error) = from_utf8(&self.bytes) {
             let at = error.valid_up_to();
@@ -590,7 +583,7 @@ impl DocumentReader {
                 continue;
             }
             let mut documents = Documents::default();
-            let file = &self.blocks.files()[block.start.file];
+            let file = &self.blocks.files[block.start.file];
             documents.read(&mut block, file, &self.options)?;
             documents.block = Vec::new();
             self.tally.add(&documents, &block);
@@ -605,7 +598,7 @@ impl DocumentReader {
     fn is_selected(&self, block: &FileBlock) -> bool {
         // The next block begins where this one ends, unless it is in another file or this one
         // stands for a long line. Then the end is unknown here and is taken as after every row.
-        let next = self.blocks.place();
+        let next = self.blocks.place;
         let is_open = next.file == block.start.file && !block.is_too_long;
         self.selection.includes(block.unit, if is_open { next.row } else { u64::MAX })
     }

@@ -11,13 +11,14 @@ use std::hash::BuildHasher;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use bytemuck::Pod;
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashTable};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 use crate::hash::hexadecimal;
-use crate::machine::array::{Array, FileBytes, LittleEndian};
+use crate::machine::array::{Array, FileBytes};
 use crate::memory;
 
 /// Bytes are hashed in blocks of this size.
@@ -353,12 +354,12 @@ fn greatest_common(mut one: u64, mut two: u64) -> u64 {
 
 /// A column of a table, in memory or in a file.
 #[derive(Debug, Clone)]
-pub(super) enum Column<T: LittleEndian> {
+pub(super) enum Column<T: Pod> {
     Memory(Vec<T>),
     File(Arc<FileBytes>, Array<T>),
 }
 
-impl<T: LittleEndian> Column<T> {
+impl<T: Pod> Column<T> {
     /// The values in a file.
     pub(super) fn of_file(bytes: FileBytes) -> Self {
         let (file, length) = (Arc::new(bytes), size_of::<T>());
@@ -395,7 +396,7 @@ impl<T: LittleEndian> Column<T> {
     }
 }
 
-impl<T: LittleEndian> Deref for Column<T> {
+impl<T: Pod> Deref for Column<T> {
     type Target = [T];
 
     #[inline]
@@ -407,19 +408,19 @@ impl<T: LittleEndian> Deref for Column<T> {
     }
 }
 
-impl<T: LittleEndian> Default for Column<T> {
+impl<T: Pod> Default for Column<T> {
     fn default() -> Self {
         Self::Memory(Vec::new())
     }
 }
 
-impl<T: LittleEndian + PartialEq> PartialEq for Column<T> {
+impl<T: Pod + PartialEq> PartialEq for Column<T> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl<T: LittleEndian + Eq> Eq for Column<T> {}
+impl<T: Pod + Eq> Eq for Column<T> {}
 
 // ---------------------------------------------------------------------------- distinct rows
 

@@ -147,15 +147,15 @@ impl<'a> FileWork<'a> {
         let bytes = documents.take_memory(&self.job.options.documents.bounds);
         let splitter = self.cuts.then_some(self.job.splitter);
         let mut blocks = lock(&self.blocks);
-        let place = blocks.place();
+        let place = blocks.place;
         let next = blocks.next(splitter, &self.job.stop, bytes);
         self.packed.store(blocks.packed(), Ordering::Relaxed);
         lock(&self.expanded).extend(blocks.take_expanded());
-        let part = blocks.order();
+        let part = blocks.order;
         if let Ok(block) = &next {
             // A line that is too long is passed over piece by piece; until its end is reached, the
             // place stays at its start.
-            let is_in_line = block.as_ref().is_some_and(|block| block.start == blocks.place());
+            let is_in_line = block.as_ref().is_some_and(|block| block.start == blocks.place);
             self.is_in_long_line.store(is_in_line, Ordering::Relaxed);
         }
         drop(blocks);
@@ -223,7 +223,7 @@ impl<'a> FileWork<'a> {
     /// The end of the last block, as a position in the corpus and as a place in the files.
     pub(super) fn end(&self) -> (u64, FilePlace) {
         let blocks = lock(&self.blocks);
-        (blocks.position(), blocks.place())
+        (blocks.position, blocks.place)
     }
 
     pub(super) fn progress(&self) -> FileProgress {

@@ -41,21 +41,22 @@ const CACHE_FILLING_BYTES: usize = 64 << 20;
 /// MiB of pretokens, as much again while that table is replaced, and [`Repeats`].
 #[derive(Debug)]
 pub(crate) struct Encoder {
-    pretokens: PretokenEncoder,
-    rules: TextRules,
+    pub(crate) pretokens: PretokenEncoder,
+    pub(crate) rules: TextRules,
     /// The bytes that are left out, if there are any.
-    uncovered: Option<Uncovered>,
+    pub(crate) uncovered: Option<Uncovered>,
     /// The fast way to normalize, if the normalizer has one.
     form: Option<Form>,
     /// Splits text, unless there is a preparation; then it splits nothing.
-    splitter: Splitter,
+    pub(crate) splitter: Splitter,
     /// The general way from text to pretokens, for rules without a fast one.
     preparation: Option<Box<Preparation>>,
     /// Built for the first offsets in a text that is normalized.
     aligner: OnceLock<Box<Preparation>>,
     /// Whether one search finds all added tokens.
     one_pass: bool,
-    plain: EncodeOptions,
+    /// The options of a call without any.
+    pub(crate) plain: EncodeOptions,
     message: EncodeOptions,
     /// Built for the first conversation if messages need another encoder.
     of_messages: OnceLock<Box<Self>>,
@@ -149,14 +150,6 @@ impl Encoder {
         })
     }
 
-    pub(crate) fn pretokens(&self) -> &PretokenEncoder {
-        &self.pretokens
-    }
-
-    pub(crate) fn rules(&self) -> &TextRules {
-        &self.rules
-    }
-
     /// The general way from text to pretokens, if the rules have no fast one.
     pub(crate) fn preparation(&self) -> Option<&Preparation> {
         self.preparation.as_deref()
@@ -180,11 +173,6 @@ impl Encoder {
     ) -> Result<EncodeOptions> {
         let normalizer = (!self.one_pass).then_some(&self.rules.normalizer);
         EncodeOptions::new(&self.pretokens.vocabulary, normalizer, special, prepend, append)
-    }
-
-    /// The bytes that are left out, if there are any.
-    pub(crate) fn uncovered(&self) -> Option<&Uncovered> {
-        self.uncovered.as_ref()
     }
 
     /// Whether text may be changed before it is merged.
@@ -244,11 +232,6 @@ impl Encoder {
         self.preparation.is_none() && self.form.is_none_or(|form| form.separates(character))
     }
 
-    /// The options of a call without any.
-    pub(crate) fn plain(&self) -> &EncodeOptions {
-        &self.plain
-    }
-
     /// The encoder of the texts of a conversation, and the options. It does not find user-defined
     /// tokens with a visible character, for the reason that [`Special::Message`] gives: Gemma's
     /// `<start_of_turn>` is one in its SentencePiece model. Fails if there is not enough memory.
@@ -262,18 +245,14 @@ impl Encoder {
         let vocabulary = &self.pretokens.vocabulary;
         let text = |id: &u32| vocabulary.bytes(*id).and_then(|text| str::from_utf8(text).ok());
         let blank = |id: &u32| text(id).is_some_and(is_blank);
-        let blank: Vec<u32> = user_defined.ids().iter().copied().filter(blank).collect();
-        if blank.len() == user_defined.ids().len() {
+        let blank: Vec<u32> = user_defined.ids.iter().copied().filter(blank).collect();
+        if blank.len() == user_defined.ids.len() {
             return Ok((self, &self.message));
         }
         let pretokens = self.pretokens.clone().with_user_defined(blank)?;
         let encoder = Self::with_pretokens(pretokens, self.rules.clone())?;
         let encoder = self.of_messages.get_or_init(|| Box::new(encoder));
         Ok((encoder, &encoder.message))
-    }
-
-    pub(crate) fn splitter(&self) -> &Splitter {
-        &self.splitter
     }
 
     /// Announce about this many bytes of text, possibly in many calls: for much text, the cache takes
@@ -286,7 +265,7 @@ impl Encoder {
 
     /// The limit on the bytes of repeated chunks.
     pub(crate) fn repeats(&self) -> usize {
-        self.repeats.limit()
+        self.repeats.limit
     }
 
     /// This encoder with empty caches; repeated chunks take at most `limit` bytes.
@@ -298,7 +277,7 @@ impl Encoder {
     /// Start a call.
     #[inline]
     pub(crate) fn call(&self) -> EncodeCall<'_> {
-        let use_repeats = self.repeats.limit() > 0;
+        let use_repeats = self.repeats.limit > 0;
         EncodeCall { encoder: self, scratch: self.pool.borrow(), use_repeats }
     }
 

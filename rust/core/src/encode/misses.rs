@@ -81,7 +81,7 @@ impl Misses {
         if self.merges.is_empty() {
             return;
         }
-        merger.interleave(&mut self.merges);
+        short::merge_interleaved(&merger.pairs, &mut self.merges);
         for (merge, miss) in self.merges.drain(..).zip(self.pretokens.drain(..)) {
             self.ids.clear();
             merge.write(&mut self.ids);

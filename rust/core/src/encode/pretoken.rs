@@ -222,7 +222,7 @@ impl PretokenEncoder {
 #[derive(Debug, Clone)]
 pub(crate) struct UserDefined {
     automaton: AhoCorasick,
-    ids: Vec<u32>,
+    pub(crate) ids: Vec<u32>,
 }
 
 /// A part of a pretoken.
@@ -255,10 +255,6 @@ impl UserDefined {
         Ok(Some(Self { automaton, ids }))
     }
 
-    pub(crate) fn ids(&self) -> &[u32] {
-        &self.ids
-    }
-
     /// Whether a pretoken contains a user-defined token.
     pub(crate) fn is_in(&self, pretoken: &[u8]) -> bool {
         self.automaton.is_match(pretoken)
@@ -289,7 +285,7 @@ impl UserDefined {
 #[derive(Debug, Clone)]
 pub(crate) struct UnmadeTokens {
     /// In ascending order; usually none.
-    ids: Array<u32>,
+    pub(crate) ids: Array<u32>,
 }
 
 impl UnmadeTokens {
@@ -297,11 +293,6 @@ impl UnmadeTokens {
     /// not found, which gives wrong ids, but nothing worse.
     pub(crate) fn from_array(ids: Array<u32>) -> Self {
         Self { ids }
-    }
-
-    /// The ids, in the form of a file.
-    pub(crate) fn array(&self) -> &Array<u32> {
-        &self.ids
     }
 
     /// No tokens.
@@ -316,8 +307,8 @@ impl UnmadeTokens {
     pub(crate) fn of(vocabulary: &Vocabulary, merger: &Merger) -> Result<Self> {
         let (mut scratch, mut merged_ids, mut ids) =
             (MergeScratch::default(), Vec::new(), Vec::new());
-        let is_merge_result = merger.pairs().merge_results()?;
-        let by_rank = merger.pairs().ids_are_ranks();
+        let is_merge_result = merger.pairs.merge_results()?;
+        let by_rank = merger.pairs.ids_are_ranks();
         for (token, id) in vocabulary.ordinary_tokens().filter(|(token, _)| token.len() > 1) {
             let mut is_produced = is_merge_result[id as usize];
             if is_produced && !by_rank && merger.covers(token) {

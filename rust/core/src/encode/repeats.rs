@@ -61,7 +61,7 @@ pub(crate) struct Repeats {
     /// Whether anything is cached; until then, no thread touches the cache line of the lock.
     is_any_cached: AtomicBool,
     cached: RwLock<CachedChunks>,
-    limit: usize,
+    pub(crate) limit: usize,
 }
 
 /// A chunk that was seen at least three times.
@@ -105,10 +105,6 @@ impl Repeats {
             cached: RwLock::default(),
             limit,
         }
-    }
-
-    pub(crate) fn limit(&self) -> usize {
-        self.limit
     }
 
     /// Call `with` with the chunks of a text, in order.

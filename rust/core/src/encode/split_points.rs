@@ -39,7 +39,7 @@ pub(crate) struct SplitPoints {
     /// point: a bit for each pair of the last byte before and the first byte after the point. Then
     /// the character filter, whose number of bits is a power of two: the hash of each pair of whole
     /// characters in a token selects a bit.
-    bits: Array<u64>,
+    pub(crate) bits: Array<u64>,
     /// The number of low hash bits that are dropped.
     shift: u32,
 }
@@ -64,11 +64,6 @@ impl SplitPoints {
     pub(crate) fn from_array(bits: Array<u64>) -> Option<Self> {
         let is_valid = bits.len().checked_sub(BYTE_FILTER).is_some_and(usize::is_power_of_two);
         is_valid.then(|| Self { shift: shift(bits.len()), bits })
-    }
-
-    /// The filter as an array for a file.
-    pub(crate) fn array(&self) -> &Array<u64> {
-        &self.bits
     }
 
     #[inline]

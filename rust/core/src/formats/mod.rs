@@ -13,7 +13,7 @@ pub mod tokenizer_json;
 
 use std::fs::{File, Permissions};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{ErrorKind, Result};
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use crate::corpus::stand_in;
@@ -94,7 +94,10 @@ pub fn mistaken(head: &[u8]) -> Option<Reason> {
 /// Create or replace the file at `path` with the bytes that `write` writes. A file that is replaced
 /// keeps its permissions, but not the one to act as its owner (setuid): somebody else may have made
 /// it.
-pub(super) fn replace_file(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
+pub(super) fn replace_file(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
     // A random name, because a killed process may have left a temporary file. What is random is the
     // same in a forked process, its number is not.
     let mut random = RandomState::new().build_hasher();
@@ -133,13 +136,13 @@ fn plain(permissions: &Permissions) -> Permissions {
 
 /// Sync the folder of a file; otherwise the new name may be lost in a crash.
 #[cfg(unix)]
-fn sync_folder(path: &Path) -> Result<()> {
+fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// Folders can be opened as files only on Unix.
 #[cfg(not(unix))]
-fn sync_folder(_path: &Path) -> Result<()> {
+fn sync_folder(_path: &Path) -> io::Result<()> {
     Ok(())
 }

@@ -117,29 +117,8 @@ impl fmt::Debug for FileBytes {
     }
 }
 
-/// An unsigned integer, stored in little-endian order.
-pub(crate) trait LittleEndian: Pod + Send + Sync {
-    /// The number at the start of `bytes`, which must be long enough.
-    fn read(bytes: &[u8]) -> Self;
-    /// Append the bytes of the number.
-    fn write(self, out: &mut Vec<u8>);
-}
-
-macro_rules! little_endian {
-    ($($kind:ty),*) => {$(
-        impl LittleEndian for $kind {
-            fn read(bytes: &[u8]) -> Self {
-                Self::from_le_bytes(*bytes.first_chunk().expect("enough bytes"))
-            }
-
-            fn write(self, out: &mut Vec<u8>) {
-                out.extend_from_slice(&self.to_le_bytes());
-            }
-        }
-    )*};
-}
-
-little_endian!(u8, u32, u64, usize);
+/// Files hold their arrays in this order, and arrays are read and written as they lie in memory.
+const _: () = assert!(cfg!(target_endian = "little"), "big-endian machines are not supported");
 
 /// An immutable array that is cheap to clone.
 pub(crate) struct Array<T: 'static> {
@@ -154,37 +133,27 @@ unsafe impl<T: Sync> Send for Array<T> {}
 // SAFETY: as above; all access through `&Array` is shared access to the items.
 unsafe impl<T: Sync> Sync for Array<T> {}
 
-impl<T: LittleEndian> Array<T> {
-    /// An owned array.
-    pub(crate) fn new(items: Vec<T>) -> Self {
-        Self::owned(items, Vec::as_slice)
-    }
-
+impl<T: Pod> Array<T> {
     /// The array in a range of bytes of a file; `None` if the range is outside the file, is not
-    /// aligned, or does not end with a whole number. On a big-endian machine, the array is a copy.
+    /// aligned, or does not end with a whole number.
     pub(crate) fn mapped(file: &Arc<FileBytes>, range: Range<usize>) -> Option<Self> {
         let bytes = file.get(range)?;
-        if cfg!(target_endian = "big") {
-            return Self::copied(bytes);
-        }
         let items: &[T] = bytemuck::try_cast_slice(bytes).ok()?;
         // The bytes neither move nor are freed while `owner` lives, and nobody writes to them; see
         // `deref`.
         Some(Self { items: NonNull::from(items), owner: Arc::clone(file) as _ })
     }
 
-    /// The safe reference for [`mapped`](Self::mapped): a copy of the array in these bytes.
-    fn copied(bytes: &[u8]) -> Option<Self> {
-        let chunks = bytes.chunks_exact(size_of::<T>());
-        let whole = chunks.remainder().is_empty();
-        whole.then(|| Self::new(chunks.map(T::read).collect()))
-    }
-
     /// The bytes of the array in the order of a file.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(size_of_val(&**self));
-        self.iter().for_each(|number| number.write(&mut bytes));
-        bytes
+        bytemuck::cast_slice(self).to_vec()
+    }
+}
+
+impl<T: Send + Sync> Array<T> {
+    /// An owned array.
+    pub(crate) fn new(items: Vec<T>) -> Self {
+        Self::owned(items, Vec::as_slice)
     }
 }
 
@@ -347,11 +316,10 @@ mod tests {
         let bytes: Vec<u8> = (0..64).collect();
         let map = map(&bytes);
         let mapped = Array::<u32>::mapped(&map, 8..24).unwrap();
-        let copied = Array::<u32>::copied(&bytes[8..24]).unwrap();
         drop(map);
         assert_eq!(*mapped, [0x0B0A_0908, 0x0F0E_0D0C, 0x1312_1110, 0x1716_1514]);
         let clone = mapped.clone();
-        assert!(mapped == copied);
+        assert!(mapped == Array::new(vec![0x0B0A_0908, 0x0F0E_0D0C, 0x1312_1110, 0x1716_1514]));
         drop(mapped);
         assert_eq!(clone.to_bytes(), bytes[8..24]);
         assert_eq!(Array::new(vec![1_u64, 2])[1], 2);
@@ -369,7 +337,7 @@ mod tests {
             let read = std::thread::spawn(move || moved[0].to_vec()).join().unwrap();
             assert!(read == numbers && *clone == *numbers);
             let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-            assert!(clone.to_bytes() == bytes && Array::copied(&bytes) == Some(clone));
+            assert!(clone.to_bytes() == bytes);
         }
     }
 
@@ -383,7 +351,6 @@ mod tests {
         for wrong in [4..12, 0..12, 56..72, beyond, 0..usize::MAX] {
             assert!(Array::<u64>::mapped(&map, wrong.clone()).is_none(), "{wrong:?}");
         }
-        assert!(Array::<u64>::copied(&[0; 12]).is_none());
     }
 
     #[test]

@@ -21,17 +21,17 @@ use crate::memory;
 use crate::merge::blocks::{self, BlockMerge};
 use crate::merge::heap::{self, HeapMerge};
 use crate::merge::pair_table::{MAX_RANKS, PairTable, PairTableBuilder, Pairs};
-use crate::merge::short::{self, ShortMerge};
+use crate::merge::runs;
+use crate::merge::short::ShortMerge;
 use crate::merge::symbols::Symbols;
-use crate::merge::{heap, runs};
 use crate::parallel::interrupt;
 use crate::vocabulary::{MergeRule, PairLookup, Vocabulary};
 
 /// The pairs that merge, and the initial parts.
 #[derive(Debug, Clone)]
 pub(crate) struct Merger {
-    pairs: PairTable,
-    symbols: Symbols,
+    pub(crate) pairs: PairTable,
+    pub(crate) symbols: Symbols,
     /// Whether every byte has an id.
     covers_all: bool,
 }
@@ -42,15 +42,6 @@ impl Merger {
         let symbols = Symbols::new(vocabulary, rule)?;
         let covers_all = symbols.cover_all_bytes();
         Ok(Self { pairs, symbols, covers_all })
-    }
-
-    pub(crate) fn pairs(&self) -> &PairTable {
-        &self.pairs
-    }
-
-    /// Whether merging starts with bytes rather than characters.
-    pub(crate) fn starts_with_bytes(&self) -> bool {
-        self.symbols.are_bytes()
     }
 
     /// Whether each of these bytes has an id.
@@ -84,11 +75,6 @@ impl Merger {
     #[inline]
     pub(crate) fn start(&self, pretoken: &[u8]) -> ShortMerge {
         ShortMerge::new(&self.pairs, &self.symbols, pretoken)
-    }
-
-    /// Merge at most [`short::MAX_PRETOKENS`] short pretokens, interleaved.
-    pub(crate) fn interleave(&self, pretokens: &mut [ShortMerge]) {
-        short::merge_interleaved(&self.pairs, pretokens);
     }
 }
 
@@ -285,7 +271,7 @@ pub(crate) fn by_rank(vocabulary: &Vocabulary) -> Result<PairTable> {
     let (mut scratch, mut parts) = (MergeScratch::default(), Vec::new());
     for (token, id) in tokens {
         parts.clear();
-        merger::merge(&shorter, &symbols, token, &mut scratch, &mut parts);
+        merge(&shorter, &symbols, token, &mut scratch, &mut parts);
         if let &[left, right] = &*parts {
             shorter.insert(left, right, id);
             pairs[id as usize] = Some((left, right));

@@ -51,7 +51,7 @@ impl Tokenizer {
     /// The options of a call without any: the text of special tokens is encoded as ordinary text, and
     /// no ids are added.
     pub fn plain(&self) -> &EncodeOptions {
-        self.encoder().plain()
+        &self.encoder().plain
     }
 
     /// Announce that about this many bytes of text will be encoded, possibly in many calls, so that

@@ -134,12 +134,8 @@ impl Tokenizer {
         rules: TextRules,
     ) -> Result<Self> {
         if rules.symbols.is_some() {
-            return Self::with_symbols(
-                vocabulary,
-                rule,
-                rules,
-                Merges::of_pairs(merges, Vec::new()),
-            );
+            let merges = Merges::of_pairs(merges, Vec::new());
+            return Self::with_symbols(vocabulary, rule, rules, merges);
         }
         let pairs = merger::by_merges(&vocabulary, &merges)?;
         let merges = Merges::of_pairs(merges, Vec::new());
@@ -187,7 +183,7 @@ impl Tokenizer {
 
     /// The vocabulary with the special tokens.
     pub fn vocabulary(&self) -> &Vocabulary {
-        &self.encoder.pretokens().vocabulary
+        &self.encoder.pretokens.vocabulary
     }
 
     /// Which adjacent tokens merge, and in which order.
@@ -197,7 +193,7 @@ impl Tokenizer {
 
     /// What happens to a text before its pretokens are merged, and to ids after that.
     pub fn rules(&self) -> &TextRules {
-        self.encoder.rules()
+        &self.encoder.rules
     }
 
     /// The split pattern; `None` if the text is split in another way than by regular expressions whose
@@ -209,7 +205,7 @@ impl Tokenizer {
     /// The compiled pattern.
     #[doc(hidden)]
     pub fn splitter(&self) -> &Splitter {
-        self.encoder.splitter()
+        &self.encoder.splitter
     }
 
     /// The encoder with its tables and caches.
@@ -339,7 +335,7 @@ impl Tokenizer {
     /// Whether the tables for encoding exist.
     #[doc(hidden)]
     pub fn has_tables(&self) -> bool {
-        self.encoder.pretokens().has_tables()
+        self.encoder.pretokens.has_tables()
     }
 
     /// The pairs of ids that merge, in rank order.
@@ -376,13 +372,13 @@ impl Tokenizer {
     /// pretokens come first. Fails if there is not enough memory.
     #[doc(hidden)]
     pub fn unmade_ids(&self) -> Result<Vec<u32>> {
-        memory::copy(self.encoder.pretokens().unmade()?.array())
+        memory::copy(&self.encoder.pretokens.unmade()?.ids)
     }
 
     /// The pairs that merge, in the form that encoding uses. Fails if there is not enough memory
     /// for the table.
     pub(crate) fn pairs(&self) -> Result<&PairTable> {
-        Ok(self.encoder.pretokens().merger()?.pairs())
+        Ok(&self.encoder.pretokens.merger()?.pairs)
     }
 
     /// A hash of the four values, stable between versions and machines: 64 hexadecimal digits.
@@ -417,16 +413,10 @@ impl Tokenizer {
             }
             let flat = self.merges().iter().flat_map(|(left, right)| [*left, *right]);
             part(&flat.flat_map(u32::to_le_bytes).collect::<Vec<_>>());
-            if !self.vocabulary().twins().is_empty() {
-                part(
-                    &self
-                        .vocabulary()
-                        .twins()
-                        .iter()
-                        .copied()
-                        .flat_map(u32::to_le_bytes)
-                        .collect::<Vec<_>>(),
-                );
+            let twins = self.vocabulary().twins().iter().copied();
+            let twins: Vec<u8> = twins.flat_map(u32::to_le_bytes).collect();
+            if !twins.is_empty() {
+                part(&twins);
             }
         }
     }

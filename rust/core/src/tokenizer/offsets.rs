@@ -104,7 +104,7 @@ impl Tokenizer {
 
     /// Whether text is normalized, or some of its bytes are left out.
     fn changes_text(&self) -> bool {
-        self.encoder().normalizes() || self.encoder().uncovered().is_some()
+        self.encoder().normalizes() || self.encoder().uncovered.is_some()
     }
 
     /// Whether spans need an alignment: they do not follow from the lengths of ids.

@@ -2,38 +2,32 @@
 //!
 //! The text ends where the first stop string is complete, character by character; of several that
 //! are complete there, the longest counts. So the result does not depend on how the text is cut into
-//! pieces. Each stop string is searched with the algorithm of Knuth, Morris and Pratt, whose state
-//! also says how much of the text may be the beginning of that string, and must be held back.
+//! pieces. The end of the text that may be the beginning of a stop string is held back.
 
 use std::sync::Arc;
 
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+
 use crate::error::{Error, Result};
-use crate::memory;
 use crate::tokenizer::Tokenizer;
 
 /// Strings that end a text. Streams may share them.
 #[derive(Debug)]
 pub struct Stops {
-    strings: Vec<StopString>,
+    strings: Vec<String>,
+    /// Finds the string that is complete first, the longest if several are.
+    automaton: AhoCorasick,
+    /// The special token of the name of each string, which ends the text even where its name is left
+    /// out.
+    ids: Vec<Option<u32>>,
     /// Whether the text keeps the string that ends it.
     keep: bool,
 }
 
-#[derive(Debug)]
-struct StopString {
-    text: Box<str>,
-    /// For each beginning of the string, the length of the longest shorter one with which it ends.
-    shorter: Box<[usize]>,
-    /// The special token of this name, which ends the text even where its name is left out.
-    id: Option<u32>,
-}
-
-/// How far the stop strings are found in one text.
+/// The search for stop strings in one text.
 #[derive(Debug, Clone)]
 pub(crate) struct StopSearch {
     stops: Arc<Stops>,
-    /// For each stop string, how much of its beginning stands at the end of the text.
-    begun: Vec<usize>,
     /// The end of the text that was not given out.
     held: String,
     stopped: Option<usize>,
@@ -46,64 +40,57 @@ impl Stops {
     ///
     /// Fails if a string is empty.
     pub fn new(tokenizer: &Tokenizer, strings: &[impl AsRef<str>], keep: bool) -> Result<Self> {
-        let stop = |string: &str| {
-            let shorter = shorter(string.as_bytes())?;
-            let id = tokenizer.vocabulary().special(string);
-            Ok(StopString { text: string.into(), shorter, id })
-        };
-        let strings = strings.iter().map(|string| stop(string.as_ref()));
-        Ok(Self { strings: memory::try_collect(strings)?, keep })
+        let strings: Vec<String> = strings.iter().map(|one| one.as_ref().to_owned()).collect();
+        if strings.iter().any(String::is_empty) {
+            return Err(Error::EmptyStop);
+        }
+        let ids = strings.iter().map(|string| tokenizer.vocabulary().special(string)).collect();
+        // Building a DFA takes quadratic time for a long string that repeats one character.
+        let kind = Some(AhoCorasickKind::ContiguousNFA);
+        let automaton = AhoCorasick::builder().kind(kind).build(&strings).map_err(|error| {
+            Error::Vocabulary { reason: format!("too many stop strings: {error}").into() }
+        })?;
+        Ok(Self { strings, automaton, ids, keep })
     }
 
     /// Whether there is no string.
     pub(crate) fn is_empty(&self) -> bool {
         self.strings.is_empty()
     }
-}
 
-/// The table of Knuth, Morris and Pratt of a stop string.
-fn shorter(string: &[u8]) -> Result<Box<[usize]>> {
-    if string.is_empty() {
-        return Err(Error::EmptyStop);
+    /// The first position of a text from which the rest may be the beginning of a stop string.
+    fn first_open(&self, text: &str) -> usize {
+        let longest = self.strings.iter().map(String::len).max().unwrap_or(0);
+        let is_open = |at: &usize| {
+            let rest = &text.as_bytes()[*at..];
+            self.strings.iter().any(|string| string.as_bytes().starts_with(rest))
+        };
+        let from = text.len().saturating_sub(longest);
+        (from..text.len()).find(is_open).unwrap_or(text.len())
     }
-    let mut table = memory::zeros(string.len())?;
-    for end in 1..string.len() {
-        table[end] = extend(string, &table, table[end - 1], string[end]);
-    }
-    Ok(table.into())
-}
-
-/// How much of a string's beginning stands at the end of a text after a byte, if it was `begun` before.
-fn extend(string: &[u8], shorter: &[usize], mut begun: usize, byte: u8) -> usize {
-    while begun > 0 && string[begun] != byte {
-        begun = shorter[begun - 1];
-    }
-    begun + usize::from(string[begun] == byte)
 }
 
 impl StopSearch {
     /// The search in a new text.
     pub(crate) fn new(stops: Arc<Stops>) -> Self {
-        let begun = vec![0; stops.strings.len()];
-        Self { stops, begun, held: String::new(), stopped: None, ended: false }
+        Self { stops, held: String::new(), stopped: None, ended: false }
     }
 
     /// Begin a new text if the last one has ended.
     pub(crate) fn restart_if_ended(&mut self) {
         if std::mem::take(&mut self.ended) {
-            self.begun.fill(0);
             self.stopped = None;
         }
     }
 
     /// The string that ended the text, and its number.
     pub(crate) fn stopped(&self) -> Option<(usize, &str)> {
-        self.stopped.map(|number| (number, &*self.stops.strings[number].text))
+        self.stopped.map(|number| (number, &*self.stops.strings[number]))
     }
 
     /// The number of the string at whose id a text ends.
     pub(crate) fn of_id(&self, id: u32) -> Option<usize> {
-        self.stops.strings.iter().position(|stop| stop.id == Some(id))
+        self.stops.ids.iter().position(|stop| *stop == Some(id))
     }
 
     /// Take a piece of the text, and append what is certain to be given out. What follows the end is
@@ -112,29 +99,13 @@ impl StopSearch {
         if self.stopped.is_some() {
             return;
         }
-        let before = self.held.len();
         self.held.push_str(piece);
-        for (at, byte) in piece.bytes().enumerate() {
-            if let Some((number, length)) = self.step(byte) {
-                let end = before + at + 1;
-                let kept = if self.stops.keep { end } else { end - length };
-                return self.stop(number, kept, out);
-            }
+        if let Some(found) = self.stops.automaton.find(&self.held) {
+            let kept = if self.stops.keep { found.end() } else { found.start() };
+            self.stop(found.pattern().as_usize(), kept, out);
+        } else {
+            self.release(self.stops.first_open(&self.held), out);
         }
-        let begun = self.begun.iter().copied().max().unwrap_or(0);
-        self.release(self.held.len() - begun, out);
-    }
-
-    /// Take a byte; returns the number and the length of the longest string that is complete.
-    fn step(&mut self, byte: u8) -> Option<(usize, usize)> {
-        let mut longest = None;
-        for (number, (stop, begun)) in self.stops.strings.iter().zip(&mut self.begun).enumerate() {
-            *begun = extend(stop.text.as_bytes(), &stop.shorter, *begun, byte);
-            if *begun == stop.text.len() && longest.is_none_or(|(_, length)| length < *begun) {
-                longest = Some((number, *begun));
-            }
-        }
-        longest
     }
 
     /// End the text at the id of a string, which is appended if it is kept.
@@ -143,7 +114,7 @@ impl StopSearch {
             return;
         }
         if self.stops.keep {
-            self.held.push_str(&self.stops.strings[number].text);
+            self.held.push_str(&self.stops.strings[number]);
         }
         self.stop(number, self.held.len(), out);
     }

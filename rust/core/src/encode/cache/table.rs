@@ -288,7 +288,7 @@ const BITS: u32 = 16;
 const HUGE_BITS: u32 = 14;
 
 /// The table has at least 2 to the power of this many entries.
-const MIN_BITS: u32 = 1;
+const MIN_HOT_BITS: u32 = 1;
 
 /// The words of 2 to the power of `bits` entries, and of a spare one.
 fn words(bits: u32) -> usize {
@@ -317,7 +317,7 @@ impl HotTable {
     #[cold]
     fn grow_to(&mut self, bits: u32) {
         if self.words.is_empty() {
-            let smallest = AlignedBuffer::zeros(words(MIN_BITS)).expect("memory for 3 entries");
+            let smallest = AlignedBuffer::zeros(words(MIN_HOT_BITS)).expect("memory for 3 entries");
             self.replace(smallest);
         }
         if let Ok(larger) = AlignedBuffer::zeros(words(bits)) {

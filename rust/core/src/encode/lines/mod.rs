@@ -85,7 +85,7 @@ impl Superwords {
     /// `None` if no token crosses a space between words, if two phases would not be exact, if there
     /// are user-defined tokens, or if there are too many ids for [`SecondPhase`].
     pub(crate) fn new(encoder: &PretokenEncoder) -> Result<Option<Self>> {
-        let (vocabulary, pairs) = (&encoder.vocabulary, encoder.merger()?.pairs());
+        let (vocabulary, pairs) = (&encoder.vocabulary, &encoder.merger()?.pairs);
         let crosses = |(token, _): (&[u8], u32)| crosses_space(token);
         if encoder.user_defined.is_some() || !vocabulary.ordinary_tokens().any(crosses) {
             return Ok(None);
@@ -261,7 +261,7 @@ impl Superwords {
         ids: &mut Vec<u32>,
     ) -> Result<()> {
         if ids.len() - from > 1 {
-            self.second.merge(encoder.merger()?.pairs(), from, ids);
+            self.second.merge(&encoder.merger()?.pairs, from, ids);
         }
         if ids.len() - from > 1
             && encoder.whole_first

@@ -285,9 +285,9 @@ pub(super) struct Phases {
 impl Phases {
     /// `None` if two phases would not be exact.
     pub(super) fn new(encoder: &PretokenEncoder) -> Result<Option<Self>> {
-        let (vocabulary, pairs) = (&encoder.vocabulary, encoder.merger()?.pairs());
+        let (vocabulary, pairs) = (&encoder.vocabulary, &encoder.merger()?.pairs);
         let size = vocabulary.len();
-        if vocabulary.byte_ids().contains(&NO_ID) || !encoder.merger()?.starts_with_bytes() {
+        if vocabulary.byte_ids().contains(&NO_ID) || !encoder.merger()?.symbols.are_bytes() {
             return Ok(None);
         }
         let merges = pairs.in_order();

@@ -7,9 +7,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytemuck::Pod;
+
 use crate::error::{Error, Hint, Reason, Result};
 use crate::hash::tables::{KeyTable, MAX_PROBE};
-use crate::machine::array::{Array, FileBytes, LittleEndian};
+use crate::machine::array::{Array, FileBytes};
 use crate::merge::pair_table::Buckets;
 
 pub(crate) const MAGIC: &[u8; 8] = b"BYTEPAIR";
@@ -148,7 +150,7 @@ impl Container {
     }
 
     /// The numbers of a section.
-    pub(super) fn array<T: LittleEndian>(&self, kind: Kind) -> Result<Array<T>> {
+    pub(super) fn array<T: Pod>(&self, kind: Kind) -> Result<Array<T>> {
         let range = self.needed(kind)?.range.clone();
         let array = Array::mapped(&self.map, range);
         array.ok_or_else(|| self.broken(kind, "it ends within a number"))
@@ -230,7 +232,7 @@ impl Writer {
         self.sections.push((kind, 0, content));
     }
 
-    pub(super) fn array<T: LittleEndian>(&mut self, kind: Kind, array: &Array<T>) {
+    pub(super) fn array<T: Pod>(&mut self, kind: Kind, array: &Array<T>) {
         self.bytes(kind, array.to_bytes());
     }
 
@@ -240,12 +242,7 @@ impl Writer {
 
     /// Write a hash table and its longest probe sequence. A table that a reader would refuse is
     /// left out.
-    pub(super) fn table<T: LittleEndian>(
-        &mut self,
-        kind: Kind,
-        array: &Array<T>,
-        max_probe: usize,
-    ) {
+    pub(super) fn table<T: Pod>(&mut self, kind: Kind, array: &Array<T>, max_probe: usize) {
         if max_probe <= MAX_PROBE {
             let max_probe = u32::try_from(max_probe).expect("a small number");
             self.sections.push((kind, max_probe, array.to_bytes()));

@@ -98,10 +98,10 @@ fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Result<Vec<u8>> {
 }
 
 fn write_tables(tokenizer: &Tokenizer, writer: &mut Writer) -> Result<()> {
-    let (tokens, tokens_probe) = tokenizer.vocabulary().index().array();
+    let (tokens, tokens_probe) = tokenizer.vocabulary().index.array();
     let PairArrays { buckets, bytes, ids } = tokenizer.pairs()?.arrays();
     let (words, max_probe) = buckets.array();
-    let split_points = tokenizer.encoder().pretokens().split_points()?.array();
+    let split_points = &tokenizer.encoder().pretokens.split_points()?.bits;
     let sizes = [size_of_val(&**tokens), size_of_val(&**words), size_of_val(&**split_points)];
     memory::check(2 * sizes.iter().sum::<usize>())?;
     writer.table(Kind::Pairs, words, max_probe);
@@ -109,7 +109,7 @@ fn write_tables(tokenizer: &Tokenizer, writer: &mut Writer) -> Result<()> {
     writer.array(Kind::MergedIds, &ids);
     writer.array(Kind::Marks, tokenizer.marks());
     writer.array(Kind::SplitPoints, split_points);
-    writer.array(Kind::Unmade, tokenizer.encoder().pretokens().unmade()?.array());
+    writer.array(Kind::Unmade, &tokenizer.encoder().pretokens.unmade()?.ids);
     writer.table(Kind::Tokens, tokens, tokens_probe);
     Ok(())
 }

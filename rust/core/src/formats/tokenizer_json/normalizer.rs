@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use crate::error::Result;
 use crate::formats::tokenizer_json::json::{JsonNode, sequence};
 use crate::formats::tokenizer_json::oniguruma::{self, from_oniguruma};
-use crate::rules::{DecoderStep, NormalizerStep, ReplacePattern};
+use crate::formats::tokenizer_json::pre_tokenizer;
+use crate::rules::{DecoderStep, NormalizerStep, ReplacePattern, SpacePrefix};
 
 /// The steps without further values.
 const PLAIN: [NormalizerStep; 6] = [
@@ -127,8 +128,7 @@ fn decoder_step(node: &JsonNode<'_>) -> Result<DecoderStep> {
             stop: node.get("stop")?.number()? as usize,
         },
         "Metaspace" => {
-            let (replacement, scheme) =
-                crate::formats::tokenizer_json::pre_tokenizer::metaspace(node)?;
+            let (replacement, scheme) = pre_tokenizer::metaspace(node)?;
             DecoderStep::Metaspace { replacement, drops_first: scheme != "never" }
         }
         "BPEDecoder" => DecoderStep::WordSuffix(node.get("suffix")?.text()?.to_owned()),
@@ -152,17 +152,15 @@ pub(super) fn write_decoder(steps: &[DecoderStep]) -> Value {
 
 fn write_decoder_step(step: &DecoderStep) -> Value {
     match step {
-        DecoderStep::ByteLevel => json!({"type": "ByteLevel", "add_prefix_space": false,
-            "trim_offsets": true, "use_regex": true}),
+        DecoderStep::ByteLevel => pre_tokenizer::byte_level(false, true),
         DecoderStep::ByteFallback | DecoderStep::Fuse => json!({"type": step.kind()}),
         DecoderStep::Replace { pattern, content } => write_replace(pattern, content),
         DecoderStep::Strip { content, start, stop } => {
             json!({"type": "Strip", "content": content, "start": start, "stop": stop})
         }
         DecoderStep::Metaspace { replacement, drops_first } => {
-            let scheme = if *drops_first { "always" } else { "never" };
-            json!({"type": "Metaspace", "replacement": replacement, "prepend_scheme": scheme,
-                "split": true})
+            let prefix = if *drops_first { SpacePrefix::Missing } else { SpacePrefix::Never };
+            pre_tokenizer::write_metaspace(*replacement, prefix, true)
         }
         DecoderStep::WordSuffix(suffix) => json!({"type": "BPEDecoder", "suffix": suffix}),
         DecoderStep::WordPiece { prefix, cleanup } => {

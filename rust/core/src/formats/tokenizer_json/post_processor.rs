@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::json::JsonNode;
+use super::json::{JsonNode, sequence};
+use super::pre_tokenizer;
 use crate::error::Result;
 use crate::rules::{PostProcessor, TemplatePiece};
 
@@ -34,11 +35,11 @@ pub(super) fn read(node: &JsonNode<'_>) -> Result<PostProcessor> {
 
 /// Add one processor of a sequence.
 fn add(all: &mut PostProcessor, one: PostProcessor, node: &JsonNode<'_>) -> Result<()> {
-    let is_second = |was: bool, is: bool| was && is;
-    if is_second(!all.single.is_empty(), !one.single.is_empty()) {
+    if !all.single.is_empty() && !one.single.is_empty() {
         return Err(node.unsupported("two templates in a sequence"));
     }
-    if is_second(all.trim_offsets.is_some(), one.trim_offsets.is_some())
+    if all.trim_offsets.is_some()
+        && one.trim_offsets.is_some()
         && all.trim_offsets != one.trim_offsets
     {
         return Err(node.unsupported("offsets are trimmed twice, in different ways"));
@@ -143,17 +144,9 @@ fn piece(node: &JsonNode<'_>, tokens: &JsonNode<'_>) -> Result<TemplatePiece> {
 
 /// The field for a post-processor; null if it does nothing.
 pub(super) fn write(processor: &PostProcessor) -> Value {
-    let trims = processor.trim_offsets.map(|adds| {
-        json!({"type": "ByteLevel", "add_prefix_space": adds, "trim_offsets": true,
-            "use_regex": true})
-    });
+    let trims = processor.trim_offsets.map(|adds| pre_tokenizer::byte_level(adds, true));
     let template = (!processor.single.is_empty()).then(|| write_template(processor));
-    match (trims, template) {
-        (Some(trims), Some(template)) => {
-            json!({"type": "Sequence", "processors": [trims, template]})
-        }
-        (trims, template) => trims.or(template).unwrap_or(Value::Null),
-    }
+    sequence(trims.into_iter().chain(template).collect(), "processors")
 }
 
 fn write_template(processor: &PostProcessor) -> Value {
