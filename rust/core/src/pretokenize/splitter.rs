@@ -397,28 +397,18 @@ impl RegexSplitter {
         ends: &mut PretokenEnds,
         budget: &mut Budget,
     ) -> Result<()> {
-        let (mut done, mut from) = (start, start);
+        let mut done = start;
         // One match may push two ends.
         while done < text.len() && ends.spare_capacity() >= 2 {
-            budget.count(done)?;
-            let Some(range) = self.expression.find(text, from, done)? else {
-                ends.push(text.len());
-                break;
-            };
-            if range.start > done && !range.is_empty() {
-                ends.push(range.start);
+            let next = self.expression.next(text, done, budget)?;
+            let next = next.unwrap_or(text.len()..text.len());
+            if next.start > done {
+                ends.push(next.start);
             }
-            if !range.is_empty() {
-                ends.push(range.end);
-                done = range.end;
+            if !next.is_empty() {
+                ends.push(next.end);
             }
-            // After an empty match, the search continues one character later.
-            let next = text[range.end..].chars().next().map_or(1, char::len_utf8);
-            from = range.end + if range.is_empty() { next } else { 0 };
-            if from > text.len() {
-                ends.push(text.len());
-                break;
-            }
+            done = next.end;
         }
         Ok(())
     }

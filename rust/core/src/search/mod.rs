@@ -45,41 +45,45 @@ impl Expression {
             .map_err(|error| pattern_error(regex, &error))
     }
 
-    /// The first match from a position on. Fails with [`Error::Split`], at `done`, if the search
-    /// exceeds a limit.
+    /// The first match from a position on; matches of no characters are passed over. Fails with
+    /// [`Error::Split`] if the search exceeds a limit or the budget is used up.
     #[inline]
-    pub(crate) fn find(
+    pub(crate) fn next(
         &self,
         text: &str,
         from: usize,
-        done: usize,
+        budget: &mut Budget,
     ) -> Result<Option<Range<usize>>> {
-        let first = self.regex.find_from_pos(text, from);
-        let first = first.map_err(|e| Error::Split { at: done, reason: e.to_string() })?;
-        Ok(first.map(|hit| hit.range()))
+        let mut at = from;
+        while at <= text.len() {
+            budget.count(from)?;
+            let hit = self.regex.find_from_pos(text, at);
+            let hit = hit.map_err(|e| Error::Split { at: from, reason: e.to_string() })?;
+            let Some(range) = hit.map(|hit| hit.range()) else { break };
+            if !range.is_empty() {
+                return Ok(Some(range));
+            }
+            // After an empty match, the search continues one character later.
+            at = range.end + text[range.end..].chars().next().map_or(1, char::len_utf8);
+        }
+        Ok(None)
     }
 
     /// The matches, and the parts between them, which cover the text in order; the flag says which
-    /// are matches. Matches of no characters are passed over.
+    /// are matches.
     ///
-    /// Fails as [`find`](Self::find) does, if the budget is used up, or if there is not enough memory.
+    /// Fails as [`next`](Self::next) does, or if there is not enough memory.
     pub(crate) fn parts(
         &self,
         text: &str,
         budget: &mut Budget,
     ) -> Result<Vec<(Range<usize>, bool)>> {
-        let (mut parts, mut done, mut from) = (Vec::new(), 0, 0);
-        while from <= text.len() {
-            budget.count(done)?;
-            let Some(range) = self.find(text, from, done)? else { break };
-            if range.is_empty() {
-                from = range.end + text[range.end..].chars().next().map_or(1, char::len_utf8);
-                continue;
-            }
+        let (mut parts, mut done) = (Vec::new(), 0);
+        while let Some(range) = self.next(text, done, budget)? {
             if done < range.start {
                 memory::push(&mut parts, (done..range.start, false))?;
             }
-            (done, from) = (range.end, range.end);
+            done = range.end;
             memory::push(&mut parts, (range, true))?;
         }
         if done < text.len() {
