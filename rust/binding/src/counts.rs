@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytepair::corpus::parquet::TextColumn;
-use bytepair::{ColumnReached, CountsFile, Error, FileCountOptions, Pattern, Reached, memory};
+use bytepair::{ColumnReached, CountsFile, FileCountOptions, Pattern, Reached, memory};
 use numpy::IntoPyArray;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -288,11 +288,14 @@ impl PyCounter {
         let column = column.with_bounds(most_page_bytes, documents.bounds.document_bytes);
         let options = FileCountOptions { documents, max_chars };
         let on_progress = on_progress.clone().unbind();
-        let mut stopped = None;
+        let mut stopped = interrupt::Stopped::default();
         let mut reached = ColumnReached { chars: start.chars, ..ColumnReached::default() };
         let done = self.with(py, |counter| {
             let chars = reached.chars;
-            let mut report = reporter(&on_progress, &mut stopped);
+            let mut report = |progress| {
+                let progress = PyCountProgress::from(progress);
+                stopped.call(|py| on_progress.call1(py, (progress,)).map(drop))
+            };
             let (end, done) = counter.add_column(&column, &ranges, chars, &options, &mut report);
             reached = end;
             done
@@ -302,7 +305,7 @@ impl PyCounter {
             (range.file, first + reached.rows)
         });
         self.reach(PyFilePlace::at_row(file, row as u64, reached.chars));
-        stopped.map_or(done, Err).map(|()| true)
+        stopped.or(done).map(|()| true)
     }
 
     /// Count the documents of files from the position `start` on; see [`reading`].
@@ -326,13 +329,17 @@ impl PyCounter {
         let documents = files::options(field, errors, doc_cap, bounds)?;
         let options = FileCountOptions { documents, max_chars };
         let on_progress = on_progress.clone().unbind();
-        let (mut stopped, mut reached) = (None, Reached::from(start.unwrap_or_default()));
+        let mut reached = Reached::from(start.unwrap_or_default());
+        let mut stopped = interrupt::Stopped::default();
         let done = self.with(py, |counter| {
-            let mut report = reporter(&on_progress, &mut stopped);
+            let mut report = |progress| {
+                let progress = PyCountProgress::from(progress);
+                stopped.call(|py| on_progress.call1(py, (progress,)).map(drop))
+            };
             counter.add_files(&files, &mut reached, &options, &mut report)
         });
         self.reach(reached.into());
-        stopped.map_or(done, Err)
+        stopped.or(done)
     }
 
     /// The position at which the last `add_files` or `add_parquet` ended, with the number of characters counted up
@@ -377,25 +384,4 @@ impl PyCounter {
 
 fn finished() -> PyErr {
     PyValueError::new_err("this counter is finished; create a new one")
-}
-
-/// Passes the progress of a count to `on_progress`. An error of Python or a signal interrupts the
-/// count, and is kept in `stopped`.
-fn reporter<'a, P>(
-    on_progress: &'a Py<PyAny>,
-    stopped: &'a mut Option<PyErr>,
-) -> impl FnMut(P) -> bytepair::Result<()> + Send + 'a
-where
-    PyCountProgress: From<P>,
-{
-    |progress| {
-        let report = |py: Python<'_>| {
-            py.check_signals()?;
-            on_progress.call1(py, (PyCountProgress::from(progress),))
-        };
-        Python::attach(report).map(drop).map_err(|error| {
-            *stopped = Some(error);
-            Error::Interrupted
-        })
-    }
 }

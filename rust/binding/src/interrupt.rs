@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use bytepair::parallel::with_poll;
-use bytepair::{Text, Tokenizer};
+use bytepair::{Error, Text, Tokenizer};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -46,6 +46,29 @@ fn poll() -> bool {
 /// The exception for which the last work on this thread ended.
 pub(crate) fn take() -> Option<PyErr> {
     RAISED.take()
+}
+
+/// The error of Python that interrupted some work of the core.
+#[derive(Default)]
+pub(crate) struct Stopped(Option<PyErr>);
+
+impl Stopped {
+    /// Let Python handle signals, and call it. Its error interrupts the work.
+    pub(crate) fn call<T>(
+        &mut self,
+        call: impl FnOnce(Python<'_>) -> PyResult<T>,
+    ) -> bytepair::Result<T> {
+        let called = Python::attach(|py| py.check_signals().and_then(|()| call(py)));
+        called.map_err(|error| {
+            self.0 = Some(error);
+            Error::Interrupted
+        })
+    }
+
+    /// The result of the work, or the error of Python that interrupted it.
+    pub(crate) fn or<T>(self, done: PyResult<T>) -> PyResult<T> {
+        self.0.map_or(done, Err)
+    }
 }
 
 /// The callables of the Python package.

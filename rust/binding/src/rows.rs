@@ -12,7 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::results::{PyFilePlace, PyRowPiece, PyRowPlaces, PyRowPlan, PyRowRange};
-use crate::{arguments, arrays, errors};
+use crate::{arguments, arrays, errors, interrupt};
 
 /// Larger pages, in bytes, are not decompressed here, because every thread would hold one.
 const PAGE_BYTES: usize = 1 << 26;
@@ -80,31 +80,21 @@ fn encode<T: Id + Element>(
     take: &Py<PyAny>,
 ) -> PyResult<usize> {
     arrays::ready(py)?;
-    let (mut stopped, mut items, mut done) = (None, job.items.iter(), 0);
+    let (mut stopped, mut items, mut done) = (interrupt::Stopped::default(), job.items.iter(), 0);
     let sink = |rows: Option<Rows<T>>| {
-        let result = Python::attach(|py| {
-            py.check_signals()?;
+        let is_whole = stopped.call(|py| {
             let Some(rows) = rows else { return Ok(true) };
             let item = items.next().map_or(&[][..], Vec::as_slice);
             let parts = &item[..rows.parts];
             done += parts.len();
             hand_over(py, rows, job.column, parts, take)?;
             Ok(parts.len() == item.len())
-        });
-        match result {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Error::Interrupted),
-            Err(error) => {
-                stopped = Some(error);
-                Err(Error::Interrupted)
-            }
-        }
+        })?;
+        if is_whole { Ok(()) } else { Err(Error::Interrupted) }
     };
-    let encoded = py.detach(|| tokenizer.encode_rows(job, threads, sink));
-    match (stopped, encoded) {
-        (Some(error), _) => Err(error),
-        (None, Ok(()) | Err(Error::Interrupted)) => Ok(done),
-        (None, Err(error)) => Err(errors::python(&error)),
+    match py.detach(|| tokenizer.encode_rows(job, threads, sink)) {
+        Err(Error::Interrupted) => stopped.or(Ok(done)),
+        encoded => errors::checked(encoded).map(|()| done),
     }
 }
 

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 use bytepair::train::grow;
-use bytepair::{Error, Mismatch, Ties, TrainOptions, Trained, Veto};
+use bytepair::{Mismatch, Ties, TrainOptions, Trained, Veto};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -12,7 +12,7 @@ use crate::counts::PyCounts;
 use crate::model::PyModel;
 use crate::results::PyUnmadeMerge;
 use crate::tokenizer::PyTokenizer;
-use crate::{arguments, errors};
+use crate::{arguments, errors, interrupt};
 
 /// The time between two checks for Ctrl-C and reports of progress.
 const REPORT_EVERY: Duration = Duration::from_millis(50);
@@ -245,7 +245,7 @@ pub(crate) fn interruptible<T: Send>(
     on_progress: Option<&Py<PyAny>>,
     work: impl FnOnce(&mut dyn FnMut(usize) -> bytepair::Result<()>) -> bytepair::Result<T> + Send,
 ) -> PyResult<T> {
-    let mut stopped = None;
+    let mut stopped = interrupt::Stopped::default();
     let done = py.detach(|| {
         let mut last = Instant::now();
         work(&mut |done: usize| {
@@ -253,28 +253,10 @@ pub(crate) fn interruptible<T: Send>(
                 return Ok(());
             }
             last = Instant::now();
-            Python::attach(|py| progress(py, on_progress, done, total)).map_err(|error| {
-                stopped = Some(error);
-                Error::Interrupted
+            stopped.call(|py| {
+                on_progress.map_or(Ok(()), |call| call.call1(py, (done, total)).map(drop))
             })
         })
     });
-    match stopped {
-        Some(error) => Err(error),
-        None => errors::checked(done),
-    }
-}
-
-/// Check for Ctrl-C, then report progress.
-fn progress(
-    py: Python<'_>,
-    on_progress: Option<&Py<PyAny>>,
-    done: usize,
-    total: usize,
-) -> PyResult<()> {
-    py.check_signals()?;
-    match on_progress {
-        Some(callback) => callback.call1(py, (done, total)).map(drop),
-        None => Ok(()),
-    }
+    stopped.or(errors::checked(done))
 }

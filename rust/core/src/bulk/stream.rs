@@ -91,23 +91,13 @@ impl EncodeStream {
 
     /// The end of the part of `rest` whose ids are final.
     fn certain(&self, tokenizer: &Tokenizer) -> Result<Certain> {
-        let (encoder, options) = (tokenizer.encoder(), self.options(tokenizer));
+        let encoder = tokenizer.encoder();
         if !encoder.keeps_positions() {
             // Nothing is final before the end of the text.
             return Ok(Certain { at: 0, start: self.begins });
         }
-        if !options.finds_none() {
-            let tried = &mut Tried::default();
-            return encoder.certain(&self.rest, self.begins, options, tried);
-        }
-        let at = tokenizer.splitter().certain(&self.rest)?;
-        let (before, after) = self.rest.split_at(at);
-        // Normalization may compose characters across the cut, unless one of these stands on each
-        // side.
-        let separates = |character: Option<char>| character.is_none_or(|c| encoder.separates(c));
-        let is_safe = separates(before.chars().next_back()) && separates(after.chars().next());
-        let at = if is_safe || !encoder.normalizes() { at } else { 0 };
-        Ok(Certain { at, start: PartStart::Inside })
+        let options = self.options(tokenizer);
+        encoder.certain(&self.rest, self.begins, options, &mut Tried::default())
     }
 
     /// End the text: append the ids of the rest to `out`. The stream can then be used again.

@@ -127,7 +127,7 @@ impl Tokenizer {
     }
 
     /// Build a tokenizer that merges listed pairs.
-    fn by_list(
+    pub(crate) fn by_list(
         vocabulary: Vocabulary,
         merges: Vec<(u32, u32)>,
         rule: MergeRule,

@@ -134,10 +134,7 @@ pub fn extend(
         MergeRule::Ranks => {
             Ok(Tokenizer::from_ranks(vocabulary, rules)?.with_merges(merges, Vec::new()))
         }
-        MergeRule::Merges { ignore_merges } => {
-            Tokenizer::from_merges(vocabulary, merges, ignore_merges, rules)
-        }
-        MergeRule::Characters => Tokenizer::from_characters(vocabulary, merges, rules),
+        rule => Tokenizer::by_list(vocabulary, merges, rule, rules),
     }
 }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::error::Result;
 use crate::memory;
+use crate::rules::pre_tokenizer::character;
 use crate::train::pair_counts::TokenPair;
 
 /// A rule that breaks ties.
@@ -129,13 +130,12 @@ impl TieOrder for FirstSeen {
     }
 }
 
-/// The rank of each byte in the order of the characters that GPT-2 writes for bytes: first the
-/// printable bytes, which are written as themselves, then all others.
+/// The rank of each byte in the order of the characters that GPT-2 writes for bytes.
 fn character_ranks() -> [u8; 256] {
-    let printable = |byte: &u8| matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
-    let (first, then): (Vec<u8>, Vec<u8>) = (0..=255).partition(printable);
+    let mut bytes: [u8; 256] = std::array::from_fn(|byte| byte.to_le_bytes()[0]);
+    bytes.sort_unstable_by_key(|&byte| character(byte));
     let mut ranks = [0; 256];
-    for (rank, byte) in (0..=255).zip(first.into_iter().chain(then)) {
+    for (rank, byte) in (0..=255).zip(bytes) {
         ranks[usize::from(byte)] = rank;
     }
     ranks
