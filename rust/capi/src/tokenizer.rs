@@ -86,15 +86,15 @@ pub extern "C" fn bytepair_special_token(
     error: Option<&mut MaybeUninit<ErrorReport>>,
 ) -> Code {
     guard(error, || {
-        let special = not_null("tokenizer", tokenizer)?.core.vocabulary().special_tokens();
-        let (text, number) = special.get(index).ok_or_else(|| {
+        let special = not_null("tokenizer", tokenizer)?.core.vocabulary().added_tokens();
+        let token = special.get(index).ok_or_else(|| {
             CallFailure::Argument(format!(
                 "index {index} is not below {}, the number of special tokens",
                 special.len()
             ))
         })?;
-        put_text(text.as_bytes(), name, length)?;
-        put("id", id, *number)
+        put_text(token.content.as_bytes(), name, length)?;
+        put("id", id, token.id)
     })
 }
 

@@ -119,8 +119,8 @@ impl Tokenizer {
     /// # Ok::<(), bytepair::Error>(())
     /// ```
     pub fn role(&self, role: Role) -> Option<(&str, u32)> {
-        let special = self.vocabulary().special_tokens();
-        let token = |token_name: &str| special.iter().find(|(name, _)| name == token_name);
+        let special = || self.vocabulary().special_tokens();
+        let token = |token_name: &str| special().find(|(name, _)| *name == token_name);
         let note = self.notes().get(role.note()).map(String::as_str);
         let token_of_note = match note {
             Some("") => return None,
@@ -128,10 +128,10 @@ impl Tokenizer {
             None => None,
         };
         let usual = || {
-            let names: Vec<&str> = special.iter().map(|(name, _)| &**name).collect();
+            let names: Vec<&str> = special().map(|(name, _)| name).collect();
             let usual = by_names(&names).into_iter().find(|(usual, _)| *usual == role);
             usual.and_then(|(_, name)| token(name))
         };
-        token_of_note.or_else(usual).map(|(name, id)| (&**name, *id))
+        token_of_note.or_else(usual)
     }
 }

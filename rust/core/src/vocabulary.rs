@@ -97,14 +97,12 @@ pub struct Vocabulary {
     offsets: Array<u32>,
     /// The ids of the ordinary tokens, by [`Key::of_token`].
     pub(crate) index: KeyTable,
-    /// In id order, with the shared ones.
-    special: Vec<(String, u32)>,
     /// The ids of special tokens that are ordinary tokens as well, in order.
     shared: Vec<u32>,
     /// The ids of tokens that are not in the index, because another token has the same bytes; in
     /// order.
     twins: Vec<u32>,
-    /// The special tokens with their flags, in id order.
+    /// The special tokens with their flags, in id order, with the shared ones.
     added: Vec<AddedToken>,
 }
 
@@ -132,49 +130,36 @@ impl Vocabulary {
         tokens: impl IntoIterator<Item = (Vec<u8>, u32)>,
         special: impl IntoIterator<Item = (String, u32)>,
     ) -> Result<Self> {
-        Self::with_twins(tokens, [], special)
+        let added = special.into_iter().map(|(name, id)| AddedToken::special(name, id));
+        Self::with_added(tokens, [], added.collect())
     }
 
-    /// As [`new`](Self::new), with tokens that have the bytes of another token and are only
-    /// decoded.
-    pub fn with_twins(
+    /// As [`new`](Self::new), with the flags of the added tokens, and with tokens that have the bytes
+    /// of another token and are only decoded.
+    pub fn with_added(
         tokens: impl IntoIterator<Item = (Vec<u8>, u32)>,
         twins: impl IntoIterator<Item = (Vec<u8>, u32)>,
-        special: impl IntoIterator<Item = (String, u32)>,
+        mut added: Vec<AddedToken>,
     ) -> Result<Self> {
         let mut tokens: Vec<(Vec<u8>, u32)> = memory::collect(tokens)?;
-        let mut special: Vec<(String, u32)> = special.into_iter().collect();
-        special.sort_by_key(|(_, id)| *id);
-        check_special(&special)?;
+        added.sort_by_key(|token| token.id);
+        check_special(&added)?;
         let ordinary = memory::collect(tokens.iter().map(|(_, id)| *id))?;
         let first_twin = tokens.len();
         tokens.extend(twins);
         let mut twins = memory::collect(tokens[first_twin..].iter().map(|(_, id)| *id))?;
         twins.sort_unstable();
-        let shared = shared(&tokens[..first_twin], &special);
-        let is_shared = |id: &u32| shared.binary_search(id).is_ok();
-        memory::reserve(&mut tokens, special.len())?;
-        let pure = special.iter().filter(|(_, id)| !is_shared(id));
-        tokens.extend(pure.map(|(name, id)| (name.clone().into_bytes(), *id)));
+        let shared = shared(&tokens[..first_twin], &added);
+        memory::reserve(&mut tokens, added.len())?;
+        let pure = added.iter().filter(|token| shared.binary_search(&token.id).is_err());
+        tokens.extend(pure.map(|token| (token.content.clone().into_bytes(), token.id)));
         // Sorting takes as much memory again.
         memory::check(size_of_val(&*tokens))?;
         tokens.sort_by_key(|(_, id)| *id);
         let (arena, offsets) = lay_out(&tokens)?;
         let (arena, offsets) = (Array::new(arena), Array::new(offsets));
         let index = index(&arena, &offsets, ordinary)?;
-        let added = plain(&special);
-        Ok(Self { arena, offsets, index, special, shared, twins, added })
-    }
-
-    /// As [`with_twins`](Self::with_twins), with the flags of the added tokens.
-    pub fn with_added(
-        tokens: impl IntoIterator<Item = (Vec<u8>, u32)>,
-        twins: impl IntoIterator<Item = (Vec<u8>, u32)>,
-        mut added: Vec<AddedToken>,
-    ) -> Result<Self> {
-        added.sort_by_key(|token| token.id);
-        let special: Vec<_> = added.iter().map(|token| (token.content.clone(), token.id)).collect();
-        Ok(Self { added, ..Self::with_twins(tokens, twins, special)? })
+        Ok(Self { arena, offsets, index, shared, twins, added })
     }
 
     /// Take over the arrays of a file. `offsets` has one entry more than there are ids. The bytes
@@ -210,19 +195,20 @@ impl Vocabulary {
             let name = name.and_then(|name| std::str::from_utf8(name).ok());
             let name = name.ok_or_else(|| broken(format!("id {id} has no name in UTF-8")))?;
             let is_shared = shared.binary_search(&id).is_ok();
-            Ok((if is_shared { name_of(name) } else { name.to_owned() }, id))
+            let name = if is_shared { name_of(name) } else { name.to_owned() };
+            Ok(AddedToken::special(name, id))
         });
-        let special = named.collect::<Result<Vec<_>>>()?;
-        check_special(&special)?;
+        let added = named.collect::<Result<Vec<_>>>()?;
+        check_special(&added)?;
         let index = if let Some(index) = index {
             index
         } else {
-            let is_special = |id| special_has(&special, id) && shared.binary_search(&id).is_err();
+            let is_special =
+                |id| special.binary_search(&id).is_ok() && shared.binary_search(&id).is_err();
             self::index(&arena, &offsets, ordinary_ids(&offsets, is_special, twins)?)?
         };
         let (shared, twins) = (memory::copy(shared)?, memory::copy(twins)?);
-        let added = plain(&special);
-        Ok(Self { arena, offsets, index, special, shared, twins, added })
+        Ok(Self { arena, offsets, index, shared, twins, added })
     }
 
     /// The number of ids, including holes and special tokens: all ids are below it.
@@ -293,12 +279,12 @@ impl Vocabulary {
 
     /// The id of a special token.
     pub fn special(&self, name: &str) -> Option<u32> {
-        self.special.iter().find(|(known, _)| known == name).map(|(_, id)| *id)
+        self.added.iter().find(|token| token.content == name).map(|token| token.id)
     }
 
     /// The special tokens and their ids, in id order.
-    pub fn special_tokens(&self) -> &[(String, u32)] {
-        &self.special
+    pub fn special_tokens(&self) -> impl ExactSizeIterator<Item = (&str, u32)> {
+        self.added.iter().map(|token| (&*token.content, token.id))
     }
 
     /// This vocabulary with the flags of the added tokens, as [`flags`](Self::flags) gives them; `None`
@@ -315,7 +301,6 @@ impl Vocabulary {
             }
             added.push(token.with_flags(bits & !SPACED)?);
         }
-        self.special = added.iter().map(|token| (token.content.clone(), token.id)).collect();
         self.added = added;
         Some(self)
     }
@@ -338,7 +323,8 @@ impl Vocabulary {
 
     /// Whether an id is a special token, and no ordinary one.
     pub fn is_special(&self, id: u32) -> bool {
-        special_has(&self.special, id) && self.shared.binary_search(&id).is_err()
+        self.added.binary_search_by_key(&id, |token| token.id).is_ok()
+            && self.shared.binary_search(&id).is_err()
     }
 
     /// The ids of special tokens that are ordinary tokens as well, in order.
@@ -412,16 +398,6 @@ impl<'v> PairLookup<'v> {
     }
 }
 
-/// Special tokens without flags.
-fn plain(special: &[(String, u32)]) -> Vec<AddedToken> {
-    special.iter().map(|(name, id)| AddedToken::special(name.clone(), *id)).collect()
-}
-
-/// Whether an id is one of the special tokens, which are in id order.
-fn special_has(special: &[(String, u32)], id: u32) -> bool {
-    special.binary_search_by_key(&id, |(_, id)| *id).is_ok()
-}
-
 /// The flag of a shared token whose name has the spaces of its bytes, not U+2581.
 const SPACED: u8 = 1 << 5;
 
@@ -431,8 +407,9 @@ fn name_of(text: &str) -> String {
 }
 
 /// The ids of the special tokens that are ordinary tokens too.
-fn shared(tokens: &[(Vec<u8>, u32)], special: &[(String, u32)]) -> Vec<u32> {
-    let name = |id| special.binary_search_by_key(&id, |(_, id)| *id).ok().map(|at| &special[at].0);
+fn shared(tokens: &[(Vec<u8>, u32)], added: &[AddedToken]) -> Vec<u32> {
+    let place = |id| added.binary_search_by_key(&id, |token| token.id).ok();
+    let name = |id| place(id).map(|at| &added[at].content);
     let is_shared = |token: &[u8], id| {
         let (name, text) = (name(id)?, std::str::from_utf8(token).ok()?);
         Some(name == text || *name == name_of(text))
@@ -479,14 +456,14 @@ fn index(arena: &[u8], offsets: &[u32], mut ids: Vec<u32>) -> Result<KeyTable> {
 }
 
 /// Check special tokens in id order: no empty name, no duplicate name or id.
-fn check_special(special: &[(String, u32)]) -> Result<()> {
-    if let Some(pair) = special.windows(2).find(|pair| pair[0].1 >= pair[1].1) {
+fn check_special(added: &[AddedToken]) -> Result<()> {
+    if let Some(pair) = added.windows(2).find(|pair| pair[0].id >= pair[1].id) {
         return Err(broken(format!(
             "the special tokens {:?} and {:?} have the same id {}",
-            pair[0].0, pair[1].0, pair[1].1
+            pair[0].content, pair[1].content, pair[1].id
         )));
     }
-    let mut names: Vec<&str> = special.iter().map(|(name, _)| name.as_str()).collect();
+    let mut names: Vec<&str> = added.iter().map(|token| &*token.content).collect();
     names.sort_unstable();
     if names.first() == Some(&"") {
         return Err(broken("a special token has an empty name"));

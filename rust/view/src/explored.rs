@@ -43,14 +43,14 @@ impl Explored {
 
     /// What the page shows beside the name; `templates` are those that the tokenizer has tokens for.
     pub(crate) fn about(&self, number: usize, templates: &[&str]) -> Value {
-        let special = self.core.vocabulary().special_tokens().iter();
+        let special = self.core.vocabulary().special_tokens();
         let others = templates.iter().filter(|&name| !self.own.iter().any(|own| own == name));
         let templates = self.own.iter().map(String::as_str).chain(others.copied());
         json!({
             "t": number,
             "name": self.name,
             "size": self.core.vocabulary().len(),
-            "special": special.map(|(name, id)| (name.clone(), *id)).collect::<HashMap<_, _>>(),
+            "special": special.collect::<HashMap<_, _>>(),
             "rule": match self.core.rule() {
                 MergeRule::Ranks => "ranks",
                 MergeRule::Merges { .. } => "merges",
@@ -63,8 +63,8 @@ impl Explored {
 
     /// Whether an id is that of a special token.
     pub(crate) fn is_special(&self, id: u32) -> bool {
-        let special = self.core.vocabulary().special_tokens();
-        special.binary_search_by_key(&id, |(_, id)| *id).is_ok()
+        let added = self.core.vocabulary().added_tokens();
+        added.binary_search_by_key(&id, |token| token.id).is_ok()
     }
 
     /// The pair of ids that merges into a token; `None` if no merge creates it.

@@ -208,8 +208,8 @@ impl Tokenizer {
     /// The special tokens and their ids.
     #[wasm_bindgen(getter, js_name = specialTokens)]
     pub fn special_tokens(&self) -> JsSpecialTokens {
-        let pair = |(name, id): &(String, u32)| Array::of2(&name.into(), &(*id).into());
-        let pairs: Array = self.0.vocabulary().special_tokens().iter().map(pair).collect();
+        let pair = |(name, id): (&str, u32)| Array::of2(&name.into(), &id.into());
+        let pairs: Array = self.0.vocabulary().special_tokens().map(pair).collect();
         let object = Object::from_entries(&pairs).map(JsValue::from);
         object.unwrap_or(JsValue::UNDEFINED).unchecked_into()
     }

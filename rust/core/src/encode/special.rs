@@ -305,7 +305,7 @@ pub(crate) fn is_blank(name: &str) -> bool {
 pub(crate) fn special_id(vocabulary: &Vocabulary, name: &str) -> Result<u32> {
     vocabulary.special(name).ok_or_else(|| Error::UnknownSpecial {
         name: name.to_owned(),
-        known: vocabulary.special_tokens().iter().map(|(name, _)| name.clone()).collect(),
+        known: vocabulary.special_tokens().map(|(name, _)| name.to_owned()).collect(),
     })
 }
 

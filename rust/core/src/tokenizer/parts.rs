@@ -114,9 +114,8 @@ impl Tokenizer {
     fn make_marks(&self) -> Array<u32> {
         let vocabulary = self.vocabulary();
         let mut marks = vec![0; vocabulary.len()];
-        let special = vocabulary.special_tokens().iter();
-        for (_, id) in special.filter(|(_, id)| vocabulary.is_special(*id)) {
-            marks[*id as usize] = SPECIAL;
+        for (_, id) in vocabulary.special_tokens().filter(|(_, id)| vocabulary.is_special(*id)) {
+            marks[id as usize] = SPECIAL;
         }
         let mut joined = PairLookup::new(vocabulary);
         for (rank, &(left, right)) in (1..=RANK).zip(self.merges()) {

@@ -298,20 +298,20 @@ impl Encoder {
             !normalizes || separates(before) && separates(at) && next.is_some_and(separates)
         };
         let from = char_boundary(text, tried.cuts).clamp(part.start, part.end);
-        if let Some(cut) = self.splitter().last_cut(text, from..part.end, is_safe) {
+        if let Some(cut) = self.splitter.last_cut(text, from..part.end, is_safe) {
             return Ok(Certain { at: cut, start: PartStart::Inside });
         }
         tried.cuts = part.end.saturating_sub(3 * MAX_CHARACTER_BYTES).max(tried.cuts);
         let length = part.len();
         if normalizes
-            || !self.splitter().is_scan()
+            || !self.splitter.is_scan()
             || length < MIN_TEXT_BYTES.max(2 * tried.pretokens)
         {
             let start = if part.start == 0 { start } else { PartStart::Special };
             return Ok(Certain { at: part.start, start });
         }
         tried.pretokens = length;
-        let at = part.start + self.splitter().certain(&text[part])?;
+        let at = part.start + self.splitter.certain(&text[part])?;
         Ok(Certain { at, start: PartStart::Inside })
     }
 }

@@ -239,7 +239,7 @@ fn train_initial(initial: &[String], pattern: &Pattern, options: &TrainOptions) 
 
 /// The names of the special tokens, in the order of their ids.
 fn special(tokenizer: &Tokenizer) -> Vec<String> {
-    tokenizer.vocabulary().special_tokens().iter().map(|(name, _)| name.clone()).collect()
+    tokenizer.vocabulary().special_tokens().map(|(name, _)| name.to_owned()).collect()
 }
 
 /// The number of merges in a vocabulary: the ids that are neither bytes nor special tokens.

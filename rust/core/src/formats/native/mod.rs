@@ -73,7 +73,7 @@ fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Result<Vec<u8>> {
     )?;
     writer.array(Kind::TokenBytes, arena);
     writer.array(Kind::TokenOffsets, offsets);
-    writer.numbers(Kind::SpecialIds, vocabulary.special_tokens().iter().map(|(_, id)| *id));
+    writer.numbers(Kind::SpecialIds, vocabulary.special_tokens().map(|(_, id)| id));
     writer.numbers(Kind::Rule, [rule_number(tokenizer.rule())]);
     let merges = tokenizer.merges().iter();
     writer.numbers(Kind::Merges, merges.flat_map(|(left, right)| [*left, *right]));
