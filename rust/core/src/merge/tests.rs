@@ -25,8 +25,10 @@ fn vocabulary(tokens: &[Vec<u8>]) -> Vocabulary {
 }
 
 fn pairs(vocabulary: &Vocabulary, merges: MergePairs<'_>) -> PairTable {
-    let pairs = merges
-        .map_or_else(|| merger::by_rank(vocabulary), |merges| build::by_merges(vocabulary, merges));
+    let pairs = merges.map_or_else(
+        || merger::by_rank(vocabulary),
+        |merges| merger::by_merges(vocabulary, merges),
+    );
     pairs.unwrap()
 }
 

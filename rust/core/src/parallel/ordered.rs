@@ -152,6 +152,7 @@ impl<I: Iterator, R, W: Fn(&I::Item) -> usize> Shared<I, R, W> {
     }
 
     /// The next result, or `Some(None)` if there is none within [`POLL_INTERVAL`]; `None` at the end.
+    #[expect(clippy::option_option, reason = "the inner one is what the sink receives")]
     fn take(&self) -> Option<Option<R>> {
         let is_missing = |work: &mut Work<I, R>| {
             !work.has_ended() && !matches!(work.in_flight.front(), Some((_, Some(_))))
