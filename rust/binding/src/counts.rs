@@ -352,8 +352,8 @@ impl PyCounter {
     /// The documents skipped since the last call.
     fn take_skips(&self, py: Python<'_>) -> PyResult<PySkips> {
         let skips = self.with(py, |counter| Ok(counter.take_skips()))?;
-        let first = skips.first().iter().cloned().map(|one| Py::new(py, PySkippedRows::from(one)));
-        Ok(PySkips { documents: skips.documents(), first: first.collect::<PyResult<_>>()? })
+        let first = skips.first.into_iter().map(|one| Py::new(py, PySkippedRows::from(one)));
+        Ok(PySkips { documents: skips.documents, first: first.collect::<PyResult<_>>()? })
     }
 
     /// The number of texts counted.

@@ -201,7 +201,7 @@ impl PySession {
 
     /// A copy of the session, which grows independently.
     fn fork(&self, py: Python<'_>) -> Self {
-        Self { tokenizer: self.tokenizer.clone_ref(py), session: self.session.fork() }
+        Self { tokenizer: self.tokenizer.clone_ref(py), session: self.session.clone() }
     }
 
     fn __len__(&self) -> usize {

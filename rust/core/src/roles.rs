@@ -25,37 +25,23 @@ impl Role {
 
     /// The name of the role.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Bos => "bos",
-            Self::Eos => "eos",
-            Self::Pad => "pad",
-            Self::EndOfTurn => "end_of_turn",
-        }
+        ["bos", "eos", "pad", "end_of_turn"][self as usize]
     }
 
     /// The key of the note with the name of the special token; an empty note means that no token
     /// has the role.
     pub fn note(self) -> &'static str {
-        match self {
-            Self::Bos => "bos_token",
-            Self::Eos => "eos_token",
-            Self::Pad => "pad_token",
-            Self::EndOfTurn => "eot_token",
-        }
-    }
-
-    /// The names that imply the role; the first one that a tokenizer has counts.
-    fn names(self) -> &'static [&'static str] {
-        match self {
-            Self::Bos => &["<|bos|>", "<|begin_of_text|>", "<|startoftext|>", "<s>", "<bos>"],
-            Self::Eos => &["<|eos|>", "<|end_of_text|>", "<|endoftext|>", "</s>", "<eos>"],
-            Self::Pad => &["<|pad|>", "<pad>", "[PAD]"],
-            Self::EndOfTurn => {
-                &["<|im_end|>", "<|eot_id|>", "<|eot|>", "<|end_of_turn|>", "<end_of_turn>"]
-            }
-        }
+        ["bos_token", "eos_token", "pad_token", "eot_token"][self as usize]
     }
 }
+
+/// The names that imply each role; the first one that a tokenizer has counts.
+const IMPLIED: [&[&str]; 4] = [
+    &["<|bos|>", "<|begin_of_text|>", "<|startoftext|>", "<s>", "<bos>"],
+    &["<|eos|>", "<|end_of_text|>", "<|endoftext|>", "</s>", "<eos>"],
+    &["<|pad|>", "<pad>", "[PAD]"],
+    &["<|im_end|>", "<|eot_id|>", "<|eot|>", "<|end_of_turn|>", "<end_of_turn>"],
+];
 
 /// The names of the tokens with the roles of [`Role::ALL`]; an empty name stands for none.
 type Names = [&'static str; 4];
@@ -90,7 +76,7 @@ pub fn by_names(special: &[&str]) -> Vec<(Role, &'static str)> {
     let has = |name: &str| name.is_empty() || special.contains(&name);
     let published = PUBLISHED.iter().find(|names| names.iter().all(|name| has(name)));
     let mut names = published.copied().unwrap_or_else(|| {
-        Role::ALL.map(|role| role.names().iter().find(|name| has(name)).copied().unwrap_or(""))
+        IMPLIED.map(|names| names.iter().find(|name| has(name)).copied().unwrap_or(""))
     });
     if published.is_none() {
         match names {

@@ -37,7 +37,7 @@ pub fn check_size(requested: usize) -> Result<()> {
     let text = format!(
         "the vocabulary size {requested} is too large: a vocabulary has at most {largest} ids"
     );
-    Err(Error::Vocabulary { reason: Reason::new(text, const { &Hint::new("pass a smaller one") }) })
+    Err(Error::vocabulary(text, const { &Hint::new("pass a smaller one") }))
 }
 
 /// The id of each single byte, or [`NO_ID`].

@@ -551,11 +551,11 @@ mod tests {
             let mut counter = counter(threads);
             counter.add_files(&files, &mut Reached::default(), &options, &mut |_| Ok(())).unwrap();
             let skips = counter.take_skips();
-            let places: Vec<_> = skips.first().iter().map(|skip| (skip.file, skip.row)).collect();
+            let places: Vec<_> = skips.first.iter().map(|skip| (skip.file, skip.row)).collect();
             assert_eq!(places, [(0, 1), (0, 2), (1, 0), (2, 0)]);
-            assert_eq!((skips.documents(), counter.take_skips()), (4, Skips::default()));
+            assert_eq!((skips.documents, counter.take_skips()), (4, Skips::default()));
             assert!(
-                skips.first()[1]
+                skips.first[1]
                     .reason
                     .text()
                     .starts_with("the line has more than the limit of 60 bytes")
@@ -578,7 +578,7 @@ mod tests {
                 let mut counter = counter(threads);
                 let mut reached = Reached::default();
                 counter.add_files(&files, &mut reached, &options, &mut |_| Ok(())).unwrap();
-                assert_eq!(counter.take_skips().documents(), skips);
+                assert_eq!(counter.take_skips().documents, skips);
             }
         }
     }
@@ -611,8 +611,8 @@ mod tests {
                     break;
                 }
             }
-            let rows: Vec<_> = skips.first().iter().map(|skip| skip.row).collect();
-            assert_eq!((rows, skips.documents(), texts), (vec![1, 2, 5, 6, 9], 30, 30));
+            let rows: Vec<_> = skips.first.iter().map(|skip| skip.row).collect();
+            assert_eq!((rows, skips.documents, texts), (vec![1, 2, 5, 6, 9], 30, 30));
         }
     }
 

@@ -207,24 +207,13 @@ const MAX_RANGES: usize = 5;
 /// the order of the corpus, and so the same for any number of threads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Skips {
-    documents: u64,
-    /// The first, in the order of the corpus.
-    first: Vec<SkippedRows>,
+    /// The number of skipped documents.
+    pub documents: u64,
+    /// The first skipped documents, in the order of the corpus.
+    pub first: Vec<SkippedRows>,
 }
 
 impl Skips {
-    /// The number of skipped documents.
-    #[must_use]
-    pub fn documents(&self) -> u64 {
-        self.documents
-    }
-
-    /// The first skipped documents, in the order of the corpus.
-    #[must_use]
-    pub fn first(&self) -> &[SkippedRows] {
-        &self.first
-    }
-
     /// Add skipped documents, in any order.
     pub fn add(&mut self, skipped: &[SkippedRows]) {
         self.documents += rows(skipped);
@@ -283,8 +272,8 @@ mod tests {
             }
             more.add(other);
             all.append(&more);
-            prop_assert_eq!(all.documents(), sorted.len() as u64);
-            prop_assert_eq!(all.first(), &sorted[..sorted.len().min(MAX_RANGES)]);
+            prop_assert_eq!(all.documents, sorted.len() as u64);
+            prop_assert_eq!(&all.first[..], &sorted[..sorted.len().min(MAX_RANGES)]);
         }
     }
 }

@@ -390,6 +390,11 @@ impl Error {
         }
     }
 
+    /// A vocabulary breaks a rule, with what to do about it.
+    pub(crate) fn vocabulary(text: impl Into<String>, hint: &'static Hint) -> Self {
+        Self::Vocabulary { reason: Reason::new(text, hint) }
+    }
+
     /// The error of this crate that an I/O error wraps; without one, the result of `otherwise`.
     pub(crate) fn of_io(error: &io::Error, otherwise: impl FnOnce(&io::Error) -> Self) -> Self {
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Self>());

@@ -162,7 +162,7 @@ pub fn name_of_byte(byte: u8) -> String {
 /// let token = AddedToken::special("<s>", 1);
 /// assert_eq!(token, AddedToken { special: true, ..AddedToken::ordinary("<s>", 1) });
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "the flags of the format")]
 pub struct AddedToken {
     /// The id.

@@ -153,12 +153,6 @@ impl Session {
         Ok(change)
     }
 
-    /// A session with the same text, which grows independently of this one.
-    #[must_use]
-    pub fn fork(&self) -> Self {
-        self.clone()
-    }
-
     /// The number of ids.
     pub fn len(&self) -> usize {
         self.state.packed() + self.state.ids.len()
@@ -335,7 +329,7 @@ mod tests {
         let (mut text, mut ids, mut stable) = (String::new(), vec![7], Vec::new());
         for piece in pieces {
             text.push_str(piece);
-            let fork = session.fork();
+            let fork = session.clone();
             let change = session.append(&Text::Utf8(piece)).unwrap();
             assert_eq!(fork.ids().unwrap(), ids);
             ids.truncate(ids.len() - change.removed);

@@ -9,7 +9,7 @@
 use std::num::NonZeroU64;
 
 use crate::count::Counts;
-use crate::error::{Error, Hint, Reason, Result};
+use crate::error::{Error, Hint, Result};
 use crate::memory;
 use crate::pretokenize::{Pattern, Splitter};
 use crate::rules::TextRules;
@@ -32,15 +32,12 @@ pub fn truncate(tokenizer: &Tokenizer, vocab_size: usize) -> Result<Tokenizer> {
     let merges = trained_merges(tokenizer)?;
     let keep = merges_for(vocab_size, special.len())?;
     if keep > merges.len() {
-        return Err(Error::Vocabulary {
-            reason: Reason::new(
-                format!(
-                    "the vocabulary size {vocab_size} is larger than the vocabulary of {} ids",
-                    tokenizer.vocabulary().len()
-                ),
-                const { &Hint::new("resume training to enlarge it") },
-            ),
-        });
+        let text = format!(
+            "the vocabulary size {vocab_size} is larger than the vocabulary of {} ids",
+            tokenizer.vocabulary().len()
+        );
+        let hint = const { &Hint::new("resume training to enlarge it") };
+        return Err(Error::vocabulary(text, hint));
     }
     let replacements = tokenizer.merge_counts();
     let trained = Trained {
@@ -73,14 +70,12 @@ pub fn resume(
     let special = special(tokenizer);
     let merges = trained_merges(tokenizer)?;
     let total = merges_for(vocab_size, special.len())?;
-    let more = total.checked_sub(merges.len()).ok_or_else(|| Error::Vocabulary {
-        reason: Reason::new(
-            format!(
-                "the vocabulary size {vocab_size} is smaller than the vocabulary of {} ids",
-                tokenizer.vocabulary().len()
-            ),
-            const { &Hint::new("truncate it with with_vocab_size") },
-        ),
+    let more = total.checked_sub(merges.len()).ok_or_else(|| {
+        let text = format!(
+            "the vocabulary size {vocab_size} is smaller than the vocabulary of {} ids",
+            tokenizer.vocabulary().len()
+        );
+        Error::vocabulary(text, const { &Hint::new("truncate it with with_vocab_size") })
     })?;
     let options = TrainOptions { merges: more, ..options.clone() };
     tokenizer.make_tables()?;
@@ -112,12 +107,8 @@ pub fn extend(
 ) -> Result<Tokenizer> {
     if tokenizer.rule() == MergeRule::Characters || tokenizer.rules().symbols.is_some() {
         let text = "training merges bytes, and this vocabulary merges characters";
-        return Err(Error::Vocabulary {
-            reason: Reason::new(
-                text,
-                const { &Hint::new("train a vocabulary of bytes, or add special tokens") },
-            ),
-        });
+        let hint = const { &Hint::new("train a vocabulary of bytes, or add special tokens") };
+        return Err(Error::vocabulary(text, hint));
     }
     tokenizer.make_tables()?;
     let learnt = train_more(tokenizer, counts, options, on_progress)?;
@@ -225,14 +216,9 @@ fn train_initial(initial: &[String], pattern: &Pattern, options: &TrainOptions) 
             first.merges.len(),
             options.merges
         );
-        return Err(Error::Vocabulary {
-            reason: Reason::new(
-                text,
-                const {
-                    &Hint::new("raise the vocabulary size, or pass fewer or shorter initial tokens")
-                },
-            ),
-        });
+        const HINT: &Hint =
+            &Hint::new("raise the vocabulary size, or pass fewer or shorter initial tokens");
+        return Err(Error::vocabulary(text, HINT));
     }
     Ok(first)
 }

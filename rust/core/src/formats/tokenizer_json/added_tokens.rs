@@ -85,15 +85,8 @@ pub(super) fn without_normalized(tokens: &mut [AddedToken]) -> Vec<String> {
 /// they come from, although it tells nothing.
 pub(super) fn write(tokens: &[AddedToken], normalized: &HashSet<String>) -> Value {
     let entry = |token: &AddedToken| {
-        json!({
-            "id": token.id,
-            "content": token.content,
-            "single_word": token.single_word,
-            "lstrip": token.lstrip,
-            "rstrip": token.rstrip,
-            "normalized": token.normalized || normalized.contains(&token.content),
-            "special": token.special,
-        })
+        let normalized = token.normalized || normalized.contains(&token.content);
+        json!(AddedToken { normalized, ..token.clone() })
     };
     tokens.iter().map(entry).collect()
 }

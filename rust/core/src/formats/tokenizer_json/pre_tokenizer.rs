@@ -21,15 +21,6 @@ const SCHEMES: [(&str, SpacePrefix); 3] = [
     ("never", SpacePrefix::Never),
 ];
 
-/// The names of behaviors.
-const BEHAVIORS: [(&str, Behavior); 5] = [
-    ("Isolated", Behavior::Isolated),
-    ("Removed", Behavior::Removed),
-    ("Contiguous", Behavior::Contiguous),
-    ("MergedWithPrevious", Behavior::MergedWithPrevious),
-    ("MergedWithNext", Behavior::MergedWithNext),
-];
-
 // ---------------------------------------------------------------------------- reading
 
 /// The steps of a pre-tokenizer, as they are written.
@@ -232,10 +223,10 @@ pub(super) fn metaspace(node: &JsonNode<'_>) -> Result<(char, &'static str)> {
 
 fn behavior(node: &JsonNode<'_>) -> Result<Behavior> {
     let name = node.text()?;
-    let entry = BEHAVIORS.iter().find(|(other, _)| *other == name);
-    entry.map(|(_, behavior)| *behavior).ok_or_else(|| {
-        let names = BEHAVIORS.map(|(name, _)| name).join(", ");
-        node.invalid(format!("{name:?} is not one of {names}"))
+    serde_json::from_value(node.value.clone()).map_err(|_| {
+        node.invalid(format!(
+            "{name:?} is not one of Isolated, Removed, Contiguous, MergedWithPrevious, MergedWithNext"
+        ))
     })
 }
 
@@ -338,14 +329,14 @@ fn write_step(step: &PreTokenizerStep) -> Value {
                 || json!({"Regex": to_oniguruma(regex)}),
                 |text| json!({"String": text}),
             );
-            json!({"type": "Split", "pattern": pattern, "behavior": name_of(*behavior),
+            json!({"type": "Split", "pattern": pattern, "behavior": behavior,
                 "invert": invert})
         }
         PreTokenizerStep::Digits { individual } => {
             json!({"type": "Digits", "individual_digits": individual})
         }
         PreTokenizerStep::Punctuation(behavior) => {
-            json!({"type": "Punctuation", "behavior": name_of(*behavior)})
+            json!({"type": "Punctuation", "behavior": behavior})
         }
         PreTokenizerStep::Whitespace
         | PreTokenizerStep::WhitespaceSplit
@@ -370,9 +361,4 @@ pub(super) fn write_metaspace(replacement: char, prefix: SpacePrefix, split: boo
     let scheme = scheme.map_or("always", |(name, _)| *name);
     json!({"type": "Metaspace", "replacement": replacement, "prepend_scheme": scheme,
         "split": split})
-}
-
-fn name_of(behavior: Behavior) -> &'static str {
-    let entry = BEHAVIORS.iter().find(|(_, other)| *other == behavior);
-    entry.map_or("Isolated", |(name, _)| name)
 }
