@@ -1,11 +1,4 @@
 //! Distinct pretokens with their counts, as an immutable value.
-//!
-//! Merges counted pretokens into [`Counts`]: distinct, in order of first occurrence.
-//!
-//! [`push`](DistinctRows::push) is for the rows of a file, which must be distinct: a row that
-//! breaks a rule fails at once, so a file that repeats its rows fails at the first repetition,
-//! however many rows it claims to have. [`add`](DistinctRows::add) sums the counts of repeated
-//! pretokens.
 
 use std::hash::BuildHasher;
 use std::ops::{Deref, Range};
@@ -423,6 +416,13 @@ impl<T: Pod + PartialEq> PartialEq for Column<T> {
 impl<T: Pod + Eq> Eq for Column<T> {}
 
 // ---------------------------------------------------------------------------- distinct rows
+//
+// Merges counted pretokens into `Counts`: distinct, in order of first occurrence.
+//
+// `push` is for the rows of a file, which must be distinct: a row that
+// breaks a rule fails at once, so a file that repeats its rows fails at the first repetition,
+// however many rows it claims to have. `add` sums the counts of repeated
+// pretokens.
 
 /// Builds counts row by row.
 #[derive(Default)]

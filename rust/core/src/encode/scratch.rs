@@ -6,8 +6,6 @@
 //!
 //! No call waits for a lock, because a lock that was held when the process forked is never released
 //! in the child. The child then uses scratch from the list, or new scratch for each call.
-//!
-//! Receives ids: appends them to a vector, or passes them on in blocks.
 
 #![expect(clippy::vec_box, reason = "each concurrent call takes one out and puts it back")]
 
@@ -133,6 +131,8 @@ impl Drop for ScratchGuard<'_> {
 }
 
 // ---------------------------------------------------------------------------- sinks
+//
+// Receives ids: appends them to a vector, or passes them on in blocks.
 
 /// How an id is stored: as `u32`, as `u16` for small vocabularies, or as `()` for counting only.
 pub trait Id: Copy + Default + Send + Sync {

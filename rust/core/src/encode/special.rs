@@ -7,8 +7,6 @@
 //! Tokens that are not `normalized` are found first, in the original text; the others then, in the
 //! normalized text between them. Usually one search finds both, with the same result:
 //! see [`one_is_enough`].
-//!
-//! The options of encoding: added tokens in the text, and ids before and after it.
 
 use std::ops::Range;
 
@@ -382,6 +380,8 @@ pub(crate) fn may_overlap(ends: &[&str], starts: &[&str]) -> bool {
 }
 
 // ---------------------------------------------------------------------------- options
+//
+// The options of encoding: added tokens in the text, and ids before and after it.
 
 /// How added tokens are encoded, and which ids precede and follow each text. Created by
 /// [`Tokenizer::options`](crate::Tokenizer::options), which has an example.

@@ -1,8 +1,6 @@
 //! Reads and writes tokenizers, and the counts that they are trained on, as files.
 //!
 //! Tells by its first bytes which format a file has, and what is usually mistaken for one.
-//!
-//! Writes a file atomically: under a temporary name, synced and renamed.
 
 #[cfg(feature = "parquet")]
 pub mod counts_file;
@@ -90,6 +88,8 @@ pub fn mistaken(head: &[u8]) -> Option<Reason> {
 }
 
 // ---------------------------------------------------------------------------- whole files
+//
+// Writes a file atomically: under a temporary name, synced and renamed.
 
 /// Create or replace the file at `path` with the bytes that `write` writes. A file that is replaced
 /// keeps its permissions, but not the one to act as its owner (setuid): somebody else may have made

@@ -1,19 +1,4 @@
 //! Merges the bytes of a pretoken by the rule of one vocabulary, and the algorithm for its length.
-//!
-//! Builds the table of the pairs that merge, for either rule.
-//!
-//! Under the rule of merges, the pairs are listed. Under the rule of ranks, two adjacent parts
-//! merge if their joined bytes are a token, the lowest rank first. A token may split into two
-//! tokens in many ways, but only one of these pairs ever merges. Proof: consider a merge that
-//! creates token `t` anywhere in a text. No earlier merge crossed the ends of `t`, because parts
-//! only grow. Each merge within `t` had, at its time, the lowest rank in the whole text, leftmost
-//! among equals, and therefore also within the bytes of `t`. So these are the same merges as for
-//! the bytes of `t` alone, and the pair consists of the two parts that remain before the last of
-//! them.
-//!
-//! So the pair of each token is found by merging its bytes without the token itself. Tokens are
-//! processed in order of length, because all merges within a token create shorter tokens. If more
-//! than two parts remain, no merge creates the token.
 
 use crate::error::{Error, Result};
 use crate::machine::simd::{self, LaneWork, Lanes};
@@ -254,6 +239,21 @@ impl Streaming<'_> {
 }
 
 // ---------------------------------------------------------------------------- building the table
+//
+// Builds the table of the pairs that merge, for either rule.
+//
+// Under the rule of merges, the pairs are listed. Under the rule of ranks, two adjacent parts
+// merge if their joined bytes are a token, the lowest rank first. A token may split into two
+// tokens in many ways, but only one of these pairs ever merges. Proof: consider a merge that
+// creates token `t` anywhere in a text. No earlier merge crossed the ends of `t`, because parts
+// only grow. Each merge within `t` had, at its time, the lowest rank in the whole text, leftmost
+// among equals, and therefore also within the bytes of `t`. So these are the same merges as for
+// the bytes of `t` alone, and the pair consists of the two parts that remain before the last of
+// them.
+//
+// So the pair of each token is found by merging its bytes without the token itself. Tokens are
+// processed in order of length, because all merges within a token create shorter tokens. If more
+// than two parts remain, no merge creates the token.
 
 /// The table of the rule of ranks: one pair for each token, with the id of the token as rank.
 pub(crate) fn by_rank(vocabulary: &Vocabulary) -> Result<PairTable> {

@@ -1,10 +1,4 @@
 //! A compiled pattern, and the choice of the tier that splits by it.
-//!
-//! Splits by any pattern with a backtracking regular-expression engine: slow and general. Tests
-//! compare all faster tiers with it.
-//!
-//! An empty match is ignored. Text that no match covers is a pretoken of its own, so no byte is
-//! lost.
 
 use std::ops::Range;
 
@@ -362,6 +356,12 @@ fn ends_of_matches(regex: &regex_automata::meta::Regex, text: &str) -> Vec<usize
 }
 
 // ---------------------------------------------------------------------------- regex
+//
+// Splits by any pattern with a backtracking regular-expression engine: slow and general. Tests
+// compare all faster tiers with it.
+//
+// An empty match is ignored. Text that no match covers is a pretoken of its own, so no byte is
+// lost.
 
 /// A lower limit on backtracking, for comparing a few short texts with another tier.
 const LOW_LIMIT: usize = 2_000;

@@ -1,6 +1,6 @@
 //! Normalizes a text, step by step, with the spans of the original text.
 //!
-//! [`unicode`](super::unicode) is the fast way for the usual normalizers, which need no spans. Source:
+//! [`Form`](super::normalizer::Form) is the fast way for the usual normalizers, which need no spans. Source:
 //! the normalizers of Hugging Face `tokenizers` 0.23.
 
 use regex_syntax::hir::{Class, HirKind};

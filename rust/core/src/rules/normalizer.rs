@@ -1,12 +1,4 @@
 //! How a text is changed before it is split, and how SentencePiece's spaces are put into it.
-//!
-//! NFC and NFKC with the tables of Unicode 9, as in Hugging Face tokenizers, and the spaces of
-//! SentencePiece.
-//!
-//! The normalization of a character never changes once Unicode has the character. So newer tables
-//! give the same result as those of Unicode 9, except for characters added later (*younger*
-//! characters), which the old tables do not change. Text is cut at the younger characters that the
-//! current tables would change, and the pieces between them are normalized.
 
 use std::borrow::Cow;
 
@@ -160,6 +152,14 @@ impl SpacePrefix {
 }
 
 // ---------------------------------------------------------------------------- fast forms
+//
+// NFC and NFKC with the tables of Unicode 9, as in Hugging Face tokenizers, and the spaces of
+// SentencePiece.
+//
+// The normalization of a character never changes once Unicode has the character. So newer tables
+// give the same result as those of Unicode 9, except for characters added later (*younger*
+// characters), which the old tables do not change. Text is cut at the younger characters that the
+// current tables would change, and the pieces between them are normalized.
 
 /// A normalizer with a fast way: most texts are already normalized, and are not copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,4 @@
 //! How a text is split into pretokens.
-//!
-//! GPT-2's characters for bytes, in which `vocab.json`, `merges.txt`, `tokenizer.json` and GGUF
-//! store tokens.
-//!
-//! Printable bytes of Latin-1 map to themselves; the other 68, in order, to the characters from
-//! U+0100 on. So a space is `Ġ` and a line break `Ċ`.
 
 use serde::{Deserialize, Serialize};
 
@@ -138,6 +132,12 @@ pub enum Behavior {
 }
 
 // ---------------------------------------------------------------------------- characters for bytes
+//
+// GPT-2's characters for bytes, in which `vocab.json`, `merges.txt`, `tokenizer.json` and GGUF
+// store tokens.
+//
+// Printable bytes of Latin-1 map to themselves; the other 68, in order, to the characters from
+// U+0100 on. So a space is `Ġ` and a line break `Ċ`.
 
 /// The character of each byte.
 static CHARACTERS: [char; 256] = {

@@ -4,12 +4,6 @@
 //! words of four bytes that begin with their UTF-8, and the used bytes are then packed: by a
 //! compress instruction where the processor has it, else by overlapping stores, without branches.
 //! Surrogates and characters from U+10000 on are converted one by one.
-//!
-//! Counts characters in UTF-8, and finds surrogates: lone ones, and pairs that are one character.
-//!
-//! A `str` of Python and a string of JavaScript may hold halves of a pair. UTF-8 cannot, so a lone
-//! one is an error where a corpus is read strictly, and becomes U+FFFD elsewhere. Two halves side
-//! by side become their character, also where the string holds them as two units of four bytes.
 
 use crate::error::Result;
 use crate::machine::simd::{Portable, SimdLevel, Work};
@@ -205,6 +199,12 @@ mod avx512 {
 }
 
 // ---------------------------------------------------------------------------- characters
+//
+// Counts characters in UTF-8, and finds surrogates: lone ones, and pairs that are one character.
+//
+// A `str` of Python and a string of JavaScript may hold halves of a pair. UTF-8 cannot, so a lone
+// one is an error where a corpus is read strictly, and becomes U+FFFD elsewhere. Two halves side
+// by side become their character, also where the string holds them as two units of four bytes.
 
 /// The message about a lone surrogate, as JSON and Python write it.
 ///

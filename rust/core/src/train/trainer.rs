@@ -1,7 +1,5 @@
 //! Runs a training: the leading thread chooses merges and keeps the counts of pairs; in rounds, all
 //! threads work on their ranges of the words.
-//!
-//! Merges pairs in a contiguous range of the words, on one thread.
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
@@ -411,6 +409,8 @@ fn first_position(
 }
 
 // ---------------------------------------------------------------------------- workers
+//
+// Merges pairs in a contiguous range of the words, on one thread.
 
 /// A range of the words, and which of them contain each pair.
 pub(super) struct Worker {

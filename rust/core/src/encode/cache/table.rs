@@ -8,11 +8,6 @@
 //!
 //! An [`entry`](super::entry) holds up to six ids; longer lists, and the bytes of long pretokens,
 //! are in the [`overflow`](super::overflow).
-//!
-//! The most frequent pretokens and their ids, in a table that fits the processor's L2 cache.
-//!
-//! Five of six pretokens of a text are among a few thousand. The table is direct-mapped: the hash
-//! of a pretoken gives its only index, and the latest pretoken replaces the one before.
 
 use std::hint::select_unpredictable;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -279,6 +274,11 @@ fn group(own: usize) -> impl Iterator<Item = usize> {
 }
 
 // ---------------------------------------------------------------------------- the hot table
+//
+// The most frequent pretokens and their ids, in a table that fits the processor's L2 cache.
+//
+// Five of six pretokens of a text are among a few thousand. The table is direct-mapped: the hash
+// of a pretoken gives its only index, and the latest pretoken replaces the one before.
 
 /// The table has at most 2 to the power of this many entries: 2 MiB.
 const BITS: u32 = 16;
