@@ -1,7 +1,7 @@
 //! The rank and the result of every pair that merges: one table for both merge rules.
 //!
 //! Under the rule of merges, the table holds the listed pairs; under the rule of ranks, the pairs
-//! that [`build`](super::build) derives. So merging never compares bytes. The ranks of the pairs of
+//! that [`merger`](super::merger) derives. So merging never compares bytes. The ranks of the pairs of
 //! single bytes, with which merging a pretoken starts, are in an array of 65,536 numbers.
 
 use std::ops::Deref;

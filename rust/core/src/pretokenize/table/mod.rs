@@ -12,7 +12,7 @@
 //!   of the last match, or, if there is none, one plain step from the start of the pretoken
 //!   follows.
 //!
-//! As in [`regex`](super::regex), text that no match covers is a pretoken, and an empty match is
+//! As with regular expressions, text that no match covers is a pretoken, and an empty match is
 //! ignored.
 
 mod automaton;
