@@ -216,9 +216,10 @@ fn train_initial(initial: &[String], pattern: &Pattern, options: &TrainOptions) 
             first.merges.len(),
             options.merges
         );
-        const HINT: &Hint =
-            &Hint::new("raise the vocabulary size, or pass fewer or shorter initial tokens");
-        return Err(Error::vocabulary(text, HINT));
+        let hint = const {
+            &Hint::new("raise the vocabulary size, or pass fewer or shorter initial tokens")
+        };
+        return Err(Error::vocabulary(text, hint));
     }
     Ok(first)
 }

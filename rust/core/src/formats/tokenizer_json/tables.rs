@@ -3,10 +3,12 @@
 //! Reading takes the JSON text of a table and returns its entries, whose names are borrowed from
 //! the text. Writing takes entries and returns the JSON text, an entry per line.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use foldhash::fast::RandomState;
+use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -94,36 +96,24 @@ pub(super) fn by_name<'a>(entries: &'a Entries<'_>) -> Result<IdsByName<'a>> {
 /// `prefix` is what the right part of a merge loses. Fails if a part or the result is not in the
 /// vocabulary.
 pub(super) fn merges(table: &RawValue, ids: &IdsByName<'_>, prefix: &str) -> Result<Vec<MergeIds>> {
-    let entries: Vec<&RawValue> = parse(table.get(), MERGES)?;
+    let entries: std::result::Result<Vec<JsonMerge<'_>>, _> = serde_json::from_str(table.get());
+    let Ok(entries) = entries else { return Err(wrong_merge(table)) };
     let mut merges: Vec<MergeIds> = memory::with_room(entries.len())?;
     let mut joined = String::new();
-    for (number, merge) in entries.into_iter().enumerate() {
+    for (number, merge) in entries.iter().enumerate() {
+        let JsonMerge::Pair(left, right) = merge else { continue };
         let place = || format!("{MERGES}[{number}]");
-        let wrong = || wrong_merge(merge, place());
-        let (text, pair): (Name<'_>, [Name<'_>; 2]);
-        let (left, right) = if merge.get().starts_with('"') {
-            text = parse(merge.get(), MERGES)?;
-            // The first line of a `merges.txt`, which `tokenizers` skips.
-            if text.0.starts_with("#version") {
-                continue;
-            }
-            let parts = text.0.split_once(' ').filter(|(_, right)| !right.contains(' '));
-            parts.ok_or_else(wrong)?
-        } else {
-            pair = serde_json::from_str(merge.get()).map_err(|_| wrong())?;
-            (&*pair[0].0, &*pair[1].0)
-        };
         let id = |name: &str| {
             let missing = || invalid(place(), format!("{name:?} is not in the vocabulary"));
             ids.get(name).copied().ok_or_else(missing)
         };
-        let (first, second) = (id(left)?, id(right)?);
-        let Some(rest) = right.strip_prefix(prefix) else {
-            let reason = format!("{right:?} does not begin with {prefix:?}, which it loses");
+        let (first, second) = (id(&left.0)?, id(&right.0)?);
+        let Some(rest) = right.0.strip_prefix(prefix) else {
+            let reason = format!("{:?} does not begin with {prefix:?}, which it loses", right.0);
             return Err(unsupported(place(), reason));
         };
         joined.clear();
-        joined.extend([left, rest]);
+        joined.extend([&*left.0, rest]);
         merges.push([first, second, id(&joined)?]);
     }
     Ok(last_ones(merges))
@@ -142,9 +132,18 @@ fn last_ones(mut merges: Vec<MergeIds>) -> Vec<MergeIds> {
     merges
 }
 
-/// The error for a merge that is not two texts.
-fn wrong_merge(merge: &RawValue, place: String) -> crate::Error {
-    let reason = match value(merge, &place) {
+/// The first merge that is not two texts.
+fn wrong_merge(table: &RawValue) -> crate::Error {
+    let entries: Vec<&RawValue> = match parse(table.get(), MERGES) {
+        Ok(entries) => entries,
+        Err(error) => return error,
+    };
+    let wrong = |(_, merge): &(usize, &&RawValue)| {
+        serde_json::from_str::<JsonMerge<'_>>(merge.get()).is_err()
+    };
+    let first_wrong = entries.iter().enumerate().find(wrong);
+    let (number, merge) = first_wrong.unwrap_or((0, &table));
+    let reason = match value(merge, MERGES) {
         Ok(Value::String(text)) => {
             format!("a merge must be two tokens with a space between them, not {text:?}")
         }
@@ -155,10 +154,69 @@ fn wrong_merge(merge: &RawValue, place: String) -> crate::Error {
             let kinds: Vec<&str> = parts.iter().map(kind_of).collect();
             format!("a merge must be two strings, not {}", kinds.join(" and "))
         }
-        Ok(value) => format!("a merge must be two tokens, not {}", kind_of(&value)),
+        Ok(value) => {
+            format!("a merge must be two tokens, not {}", kind_of(&value))
+        }
         Err(error) => return error,
     };
-    invalid(place, reason)
+    invalid(format!("{MERGES}[{number}]"), reason)
+}
+
+/// One merge, written as a pair or as a string with a space.
+enum JsonMerge<'a> {
+    Pair(Name<'a>, Name<'a>),
+    /// The first line of a `merges.txt`, which `tokenizers` skips.
+    Version,
+}
+
+struct JsonMergeVisitor;
+
+/// The two parts of a merge that is written as a string.
+fn parts<E: serde::de::Error>(text: &str) -> std::result::Result<Option<(&str, &str)>, E> {
+    if text.starts_with("#version") {
+        return Ok(None);
+    }
+    let parts = text.split_once(' ').filter(|(_, right)| !right.contains(' '));
+    parts.map(Some).ok_or_else(|| E::custom("not two parts"))
+}
+
+impl<'de> Visitor<'de> for JsonMergeVisitor {
+    type Value = JsonMerge<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("two strings")
+    }
+
+    fn visit_borrowed_str<E: serde::de::Error>(
+        self,
+        text: &'de str,
+    ) -> std::result::Result<JsonMerge<'de>, E> {
+        let name = |text: &'de str| Name(Cow::Borrowed(text));
+        let pair = parts(text)?.map(|(left, right)| JsonMerge::Pair(name(left), name(right)));
+        Ok(pair.unwrap_or(JsonMerge::Version))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> std::result::Result<JsonMerge<'de>, E> {
+        let name = |text: &str| Name(Cow::Owned(text.to_owned()));
+        let pair = parts(text)?.map(|(left, right)| JsonMerge::Pair(name(left), name(right)));
+        Ok(pair.unwrap_or(JsonMerge::Version))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(
+        self,
+        mut seq: A,
+    ) -> std::result::Result<JsonMerge<'de>, A::Error> {
+        match (seq.next_element()?, seq.next_element()?, seq.next_element::<&RawValue>()?) {
+            (Some(left), Some(right), None) => Ok(JsonMerge::Pair(left, right)),
+            _ => Err(A::Error::custom("not two")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for JsonMerge<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        from.deserialize_any(JsonMergeVisitor)
+    }
 }
 
 // ---------------------------------------------------------------------------- writing
