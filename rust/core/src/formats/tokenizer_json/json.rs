@@ -125,7 +125,8 @@ pub(super) fn value(text: &RawValue, place: &str) -> Result<Value> {
 
 fn nested_value(text: &str, place: &str, depth: usize) -> Result<Value> {
     if depth == MAX_DEPTH {
-        return Err(invalid(place, "the JSON is nested too deeply"));
+        let field = place.split(['.', '[']).next().unwrap_or_default();
+        return Err(invalid(field, "the JSON is nested too deeply"));
     }
     if text.starts_with('{') {
         let object: Object<'_, &RawValue> = parse(text, place)?;
