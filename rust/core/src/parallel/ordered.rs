@@ -44,7 +44,7 @@ pub fn ordered<T: Send, S, R: Send, E>(
         stop: Stop::default(),
         weight,
         most,
-        work: Mutex::new(Flight::new(items)),
+        work: Mutex::new(Underway::new(items)),
         changed: Condvar::new(),
     };
     let (state, action) = (&state, &action);
@@ -84,12 +84,12 @@ struct Shared<I: Iterator, R, W> {
     weight: W,
     /// The largest total weight of the items in flight.
     most: usize,
-    work: Mutex<Flight<I, R>>,
+    work: Mutex<Underway<I, R>>,
     changed: Condvar,
 }
 
 /// The items to start, and those in flight: started, and their results have not left yet.
-struct Flight<I: Iterator, R> {
+struct Underway<I: Iterator, R> {
     items: Fuse<I>,
     /// The next item, if it was too heavy to start.
     next: Option<I::Item>,
@@ -105,7 +105,7 @@ struct Flight<I: Iterator, R> {
     is_closed: bool,
 }
 
-impl<I: Iterator, R> Flight<I, R> {
+impl<I: Iterator, R> Underway<I, R> {
     fn new(items: I) -> Self {
         let (items, in_flight) = (items.fuse(), VecDeque::new());
         let (is_all, is_closed) = (false, false);
@@ -154,7 +154,7 @@ impl<I: Iterator, R, W: Fn(&I::Item) -> usize> Shared<I, R, W> {
     /// The next result, or `Some(None)` if there is none within [`POLL_INTERVAL`]; `None` at the end.
     #[expect(clippy::option_option, reason = "the inner one is what the sink receives")]
     fn take(&self) -> Option<Option<R>> {
-        let is_missing = |work: &mut Flight<I, R>| {
+        let is_missing = |work: &mut Underway<I, R>| {
             !work.has_ended() && !matches!(work.in_flight.front(), Some((_, Some(_))))
         };
         let waited = self.changed.wait_timeout_while(lock(&self.work), POLL_INTERVAL, is_missing);
