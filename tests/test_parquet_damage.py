@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import bytepair
-from bytepair.errors import BytepairError, CorpusError
+from bytepair.errors import BytepairError, CorpusError, CountsError
 
 ROWS = 1000
 TEXTS = [f"{'hello world ' * 50}{number}" for number in range(ROWS)]
@@ -122,3 +122,32 @@ def test_damage_in_the_footer_ends_in_an_error(
         results = read_in_all_ways(file, trained, tmp_path / f"out{number}")
         failed += any(isinstance(result, Exception) for result in results)
     assert 10 < failed < 100
+
+
+def element(name: bytes, fields: bytes) -> bytes:
+    """An optional element of a schema."""
+    return bytes([0x35, 2, 0x18, len(name)]) + name + fields + b"\0"
+
+
+#: Schemas that the parquet crate would read until the stack or the memory ends.
+DEEP = {
+    "deep": [element(b"a", b"\x15" + varint(1))] * 50_000,
+    "wide": [element(b"a", b"\x15" + varint((1 << 31) - 1))] * 50,
+    "hidden": [element(b"a", b"\x28\x0f" + bytes(15)), *[element(b"a", b"\x15\x02")] * 50_000],
+    "no integer": [element(b"a", b"\x18\x02" + varint(1))] * 50_000,
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_a_schema_that_is_too_deep_is_an_error(
+    name: str, trained: bytepair.Tokenizer, tmp_path: Path
+) -> None:
+    schema, file = DEEP[name], tmp_path / "deep.parquet"
+    size = bytes([len(schema) & 127 | 128, len(schema) >> 7 & 127 | 128, len(schema) >> 14])
+    footer = b"\x15\x04\x19\xfc" + size + b"".join(schema) + b"\x16\0\x19\x0c\0"
+    file.write_bytes(b"PAR1" + footer + struct.pack("<I", len(footer)) + b"PAR1")
+    for result in read_in_all_ways(file, trained, tmp_path / "out"):
+        assert isinstance(result, CorpusError)
+        assert "100 levels" in str(result)
+    with pytest.raises(CountsError, match="100 levels"):
+        bytepair.training.load_counts(file)

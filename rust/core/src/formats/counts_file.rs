@@ -16,13 +16,13 @@ use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type};
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result as ParquetResult};
-use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{KeyValue, ParquetMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type as SchemaType};
 
 use crate::corpus::parquet::{
-    Pages, TablePlace, catch_panic, check_chunk, general, rows_at_once, unreadable,
+    Pages, TablePlace, catch_panic, check_chunk, general, read_footer, rows_at_once, unreadable,
 };
 use crate::count::{Counts, DistinctRows};
 use crate::error::{Error, Result};
@@ -318,7 +318,7 @@ fn footer(path: &Path) -> ParquetResult<ParquetMetaData> {
     if !path.metadata()?.is_file() {
         return Err(general("this is not a regular file")); // to open a pipe would wait for its writer
     }
-    ParquetMetaDataReader::new().parse_and_finish(&File::open(path)?)
+    read_footer(&File::open(path)?)
 }
 
 fn is_bytes(column: &ColumnDescriptor) -> bool {

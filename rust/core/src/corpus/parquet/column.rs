@@ -17,10 +17,11 @@ use parquet::column::page::{PageMetadata, PageReader};
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::errors::{ParquetError, Result as ParquetResult};
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::schema::types::ColumnDescriptor;
 
 use crate::corpus::documents::TextFlaw;
+use crate::corpus::parquet::footer::read_footer;
 use crate::corpus::parquet::source::{self, Pages, ReadAt, TablePlace};
 use crate::corpus::stream::stand_in_at;
 use crate::error::{Error, Hint, OTHER_COLUMN, RENDER, Reason, Result};
@@ -137,8 +138,7 @@ impl TextColumn {
     fn add_place(&mut self, place: TablePlace, path: &Path, name: &str) -> Result<()> {
         let opened = || {
             let source = place.open()?;
-            let metadata = ParquetMetaDataReader::new().parse_and_finish(&source);
-            let metadata = metadata.map_err(|error| not_parquet(path, error))?;
+            let metadata = read_footer(&source).map_err(|error| not_parquet(path, error))?;
             let column = find(&metadata, name)?;
             let (mut starts, mut rows) = (vec![0], 0_usize);
             for group in metadata.row_groups() {

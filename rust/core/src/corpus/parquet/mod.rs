@@ -1,11 +1,13 @@
 //! Reads columns of texts from parquet files: all rows in order, or ranges of them on many threads.
 
 mod column;
+mod footer;
 mod source;
 mod table_reader;
 
 pub use column::{RowRange, RowReader, TextColumn};
 pub(crate) use column::{catch_panic, check_chunk, general, rows_at_once, unreadable};
+pub(crate) use footer::read_footer;
 pub(crate) use source::{Pages, TablePlace};
 pub use source::{ReadAt, Windowed};
 pub use table_reader::TableReader;

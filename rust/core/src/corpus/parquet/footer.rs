@@ -1,0 +1,166 @@
+//! Reads the footer of a parquet file.
+//!
+//! The parquet crate reads the schema recursively and believes its numbers, so a small file could end
+//! the process. Therefore the schema is checked before: the footer begins with it, in the compact
+//! protocol of Thrift.
+
+use std::io;
+
+use parquet::errors::Result as ParquetResult;
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::reader::ChunkReader;
+
+use super::general;
+use crate::memory;
+
+/// The maximum number of levels of a schema, as in Arrow.
+const MOST_LEVELS: usize = 100;
+/// The memory for a footer, for each of its bytes.
+const BYTES_OF_MEMORY: usize = 16;
+/// The bytes at the end of a file: the length of the footer, and a mark.
+const END_BYTES: usize = 8;
+
+/// Read the footer of a file. Fails if its schema is damaged or too deep.
+pub(crate) fn read_footer(source: &impl ChunkReader) -> ParquetResult<ParquetMetaData> {
+    if let Some(end) = source.len().checked_sub(END_BYTES as u64) {
+        let tail = source.get_bytes(end, END_BYTES)?;
+        let length =
+            tail[..4].iter().rev().fold(0, |length, &byte| length << 8 | usize::from(byte));
+        let start = end.checked_sub(length as u64);
+        if let Some(start) = start.filter(|_| tail[4..] == *b"PAR1") {
+            memory::check(length.saturating_mul(BYTES_OF_MEMORY)).map_err(io::Error::from)?;
+            if Thrift(&source.get_bytes(start, length)?).schema().is_none() {
+                let reason = "its footer is damaged, or its schema has more than 100 levels";
+                return Err(general(reason));
+            }
+        }
+    }
+    ParquetMetaDataReader::new().parse_and_finish(source)
+}
+
+/// Reads values of the compact protocol; none is read if they are damaged.
+struct Thrift<'a>(&'a [u8]);
+
+impl Thrift<'_> {
+    /// Check the schema at the beginning of a footer, which only the version may precede.
+    fn schema(&mut self) -> Option<()> {
+        let mut field = self.field(0)?;
+        if field == (5, 1) {
+            self.number()?;
+            field = self.field(1)?;
+        }
+        let (kind, mut left) = if field == (9, 2) { self.list()? } else { return None };
+        // The number of children that are still to come, for each open level.
+        let mut open: Vec<u64> = Vec::new();
+        while let Some(rest) = left.checked_sub(1) {
+            left = rest;
+            let children = if kind == 12 { self.element()? } else { return None };
+            if let Some(last) = open.last_mut() {
+                *last -= 1;
+            }
+            open.push(children);
+            while open.pop_if(|children| *children == 0).is_some() {}
+            if open.len() > MOST_LEVELS || children > left {
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// An element of a schema; returns the number of its children.
+    fn element(&mut self) -> Option<u64> {
+        let (mut last, mut children) = (0, 0);
+        loop {
+            let (kind, id) = self.field(last)?;
+            match (id, kind) {
+                (_, 0) => return Some(children),
+                (5, 5) => {
+                    let number = self.number()?;
+                    children = if number % 2 == 0 { number / 2 } else { return None };
+                }
+                (1..=3 | 6..=9, 5) | (4, 8) => self.skip(kind, 1)?,
+                (10, 12) => self.logical_type()?,
+                (..=10, _) => return None,
+                _ => self.skip(kind, 10)?,
+            }
+            last = id;
+        }
+    }
+
+    /// A logical type, with the fields that each may have: the crate reads no others.
+    fn logical_type(&mut self) -> Option<()> {
+        let (12, variant) = self.field(0)? else { return None };
+        let mut last = 0;
+        loop {
+            let (kind, id) = self.field(last)?;
+            match (variant, id, kind) {
+                (.., 0) => break,
+                (5, 1 | 2, 5)
+                | (7 | 8, 1, 1 | 2)
+                | (7 | 8, 2, 12)
+                | (10 | 16, 1, 3)
+                | (10, 2, 1 | 2)
+                | (17 | 18, 1, 8)
+                | (18, 2, 5) => self.skip(kind, 10)?,
+                _ => return None,
+            }
+            last = id;
+        }
+        self.field(0).filter(|&(kind, _)| kind == 0).map(drop)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.0.split_off_first().copied()
+    }
+
+    fn bytes(&mut self, count: u64) -> Option<()> {
+        self.0.split_off(..usize::try_from(count).ok()?).map(drop)
+    }
+
+    /// A number of up to 32 bits, as the crate reads it.
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..35).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return u32::try_from(number).ok().map(u64::from);
+            }
+        }
+        None
+    }
+
+    /// The type and the id of a field of a struct; the type 0 ends it.
+    fn field(&mut self, last: i16) -> Option<(u8, i16)> {
+        let byte = self.byte()?;
+        match (byte >> 4, byte & 15) {
+            (_, 0) => Some((0, 0)),
+            (0, _) => None, // an id that is not the next one, which no schema has
+            (more, kind) => Some((kind, last.checked_add(more.into())?)),
+        }
+    }
+
+    /// The type of the elements of a list, and their number.
+    fn list(&mut self) -> Option<(u8, u64)> {
+        let byte = self.byte()?;
+        let count = if byte >> 4 == 15 { self.number()? } else { u64::from(byte >> 4) };
+        Some((byte & 15, count))
+    }
+
+    fn skip(&mut self, kind: u8, levels: u8) -> Option<()> {
+        let levels = levels.checked_sub(1)?;
+        match kind {
+            1 | 2 => Some(()),
+            3 => self.bytes(1),
+            4 | 5 => self.number().map(drop),
+            8 => self.number().and_then(|count| self.bytes(count)),
+            12 => loop {
+                match self.field(0)? {
+                    (0, _) => return Some(()),
+                    (kind, _) => self.skip(kind, levels)?,
+                }
+            },
+            _ => None,
+        }
+    }
+}
