@@ -151,3 +151,14 @@ def test_a_schema_that_is_too_deep_is_an_error(
         assert "100 levels" in str(result)
     with pytest.raises(CountsError, match="100 levels"):
         bytepair.training.load_counts(file)
+
+
+@pytest.mark.timeout(30)
+def test_lists_without_bytes_take_no_time(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
+    """Of a list of booleans, whose elements have none in a struct, the crate reads any number."""
+    file = tmp_path / "booleans.parquet"
+    pq.write_table(pa.table({"text": ["a"]}), file)
+    lists = b"\xf1\xff\xff\xff\xff\x07" * 100
+    with_footer(file, lambda footer: footer[:-1] + b"\xf9\xf9\x64" + lists + b"\0")
+    for result in read_in_all_ways(file, trained, tmp_path / "out"):
+        assert isinstance(result, CorpusError)

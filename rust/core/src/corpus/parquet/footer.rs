@@ -29,7 +29,7 @@ pub(crate) fn read_footer(source: &impl ChunkReader) -> ParquetResult<ParquetMet
         let start = end.checked_sub(length as u64);
         if let Some(start) = start.filter(|_| tail[4..] == *b"PAR1") {
             memory::check(length.saturating_mul(BYTES_OF_MEMORY)).map_err(io::Error::from)?;
-            if Thrift(&source.get_bytes(start, length)?).schema().is_none() {
+            if Thrift(&source.get_bytes(start, length)?).footer().is_none() {
                 let reason = "its footer is damaged, or its schema has more than 100 levels";
                 return Err(general(reason));
             }
@@ -42,6 +42,15 @@ pub(crate) fn read_footer(source: &impl ChunkReader) -> ParquetResult<ParquetMet
 struct Thrift<'a>(&'a [u8]);
 
 impl Thrift<'_> {
+    /// Check a footer.
+    fn footer(&mut self) -> Option<()> {
+        self.schema()?;
+        while let (kind @ 1.., _) = self.field(0)? {
+            self.skip(kind, 16)?;
+        }
+        Some(())
+    }
+
     /// Check the schema at the beginning of a footer, which only the version may precede.
     fn schema(&mut self) -> Option<()> {
         let mut field = self.field(0)?;
@@ -75,7 +84,7 @@ impl Thrift<'_> {
             match (id, kind) {
                 (_, 0) => return Some(children),
                 (5, 5) => {
-                    let number = self.number()?;
+                    let number = u64::from(u32::try_from(self.number()?).ok()?);
                     children = if number % 2 == 0 { number / 2 } else { return None };
                 }
                 (1..=3 | 6..=9, 5) | (4, 8) => self.skip(kind, 1)?,
@@ -117,14 +126,14 @@ impl Thrift<'_> {
         self.0.split_off(..usize::try_from(count).ok()?).map(drop)
     }
 
-    /// A number of up to 32 bits, as the crate reads it.
+    /// A number, as the crate reads it, but of no more than 64 bits.
     fn number(&mut self) -> Option<u64> {
         let mut number = 0;
-        for shift in (0..35).step_by(7) {
+        for shift in (0..70).step_by(7) {
             let byte = self.byte()?;
             number |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
-                return u32::try_from(number).ok().map(u64::from);
+                return Some(number);
             }
         }
         None
@@ -135,7 +144,11 @@ impl Thrift<'_> {
         let byte = self.byte()?;
         match (byte >> 4, byte & 15) {
             (_, 0) => Some((0, 0)),
-            (0, _) => None, // an id that is not the next one, which no schema has
+            (0, kind) => {
+                let id = self.number()?;
+                let id = (id >> 1).cast_signed() ^ -(id & 1).cast_signed();
+                Some((kind, id.try_into().ok()?))
+            }
             (more, kind) => Some((kind, last.checked_add(more.into())?)),
         }
     }
@@ -152,8 +165,14 @@ impl Thrift<'_> {
         match kind {
             1 | 2 => Some(()),
             3 => self.bytes(1),
-            4 | 5 => self.number().map(drop),
+            4..=6 => self.number().map(drop),
+            7 => self.bytes(8),
             8 => self.number().and_then(|count| self.bytes(count)),
+            // Of a list of booleans, the crate reads no bytes, however many there are.
+            9 | 10 => match self.list()? {
+                (1 | 2, 1..) => None,
+                (kind, count) => (0..count).try_for_each(|_| self.skip(kind, levels)),
+            },
             12 => loop {
                 match self.field(0)? {
                     (0, _) => return Some(()),
