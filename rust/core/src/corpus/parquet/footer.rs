@@ -6,11 +6,10 @@
 
 use std::io;
 
-use parquet::errors::Result as ParquetResult;
+use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::ChunkReader;
 
-use super::general;
 use crate::memory;
 
 /// The maximum number of levels of a schema, as in Arrow.
@@ -31,7 +30,7 @@ pub(crate) fn read_footer(source: &impl ChunkReader) -> ParquetResult<ParquetMet
             memory::check(length.saturating_mul(BYTES_OF_MEMORY)).map_err(io::Error::from)?;
             if Thrift(&source.get_bytes(start, length)?).footer().is_none() {
                 let reason = "its footer is damaged, or its schema has more than 100 levels";
-                return Err(general(reason));
+                return Err(ParquetError::General(reason.to_owned()));
             }
         }
     }
