@@ -95,7 +95,8 @@ impl Thrift<'_> {
         }
     }
 
-    /// A logical type, with the fields that each may have: the crate reads no others.
+    /// A logical type, with the fields that each may have: the crate reads no others. Types that it does
+    /// not know, it skips.
     fn logical_type(&mut self) -> Option<()> {
         let (12, variant) = self.field(0)? else { return None };
         let mut last = 0;
@@ -103,7 +104,8 @@ impl Thrift<'_> {
             let (kind, id) = self.field(last)?;
             match (variant, id, kind) {
                 (.., 0) => break,
-                (5, 1 | 2, 5)
+                (19.., ..)
+                | (5, 1 | 2, 5)
                 | (7 | 8, 1, 1 | 2)
                 | (7 | 8, 2, 12)
                 | (10 | 16, 1, 3)
