@@ -148,6 +148,7 @@ for (const [work, kind, name] of [
   [() => Tokenizer.train(["a", 5], 300), TypeError, "texts[1]"],
   [() => Tokenizer.train(["a"], -1), RangeError, "vocabSize"],
   [() => Tokenizer.fromBytes("abc"), TypeError, "file"],
+  [() => Tokenizer.fromBytes(new Uint8Array(3e9)), RangeError, "file has 3000000000 elements"],
   [() => tokenizer.encode("a", "all"), TypeError, "options"],
 ]) throws(work, (thrown) => thrown instanceof kind && thrown.message.startsWith(name));
 equal(tokenizer.decode([104, 105]), tokenizer.decode(new Uint32Array([104, 105])));

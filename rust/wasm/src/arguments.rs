@@ -39,11 +39,28 @@ pub(crate) fn strings(value: &JsValue, name: &str) -> Result<Vec<String>, JsValu
 
 /// Bytes.
 pub(crate) fn bytes(value: &JsValue, name: &str) -> Result<Vec<u8>, JsValue> {
-    if let Some(buffer) = value.dyn_ref::<ArrayBuffer>() {
-        return Ok(Uint8Array::new(buffer).to_vec());
+    let array = match value.dyn_ref::<ArrayBuffer>() {
+        Some(buffer) => Uint8Array::new(buffer),
+        None => value
+            .dyn_ref::<Uint8Array>()
+            .cloned()
+            .ok_or_else(|| wrong_type(name, "a Uint8Array", value))?,
+    };
+    let mut bytes = zeros(array.length(), name)?;
+    array.copy_to(&mut bytes);
+    Ok(bytes)
+}
+
+/// Memory for the copy of an array: if the module cannot have so much, that is an error, and not the
+/// end of the module.
+fn zeros<T: Clone + Default>(length: u32, name: &str) -> Result<Vec<T>, JsValue> {
+    let (mut copy, length) = (Vec::new(), length as usize);
+    if copy.try_reserve_exact(length).is_err() {
+        let text = format!("{name} has {length} elements, for which the module has no memory");
+        return Err(RangeError::new(&text).into());
     }
-    let array: Option<&Uint8Array> = value.dyn_ref();
-    Ok(array.ok_or_else(|| wrong_type(name, "a Uint8Array", value))?.to_vec())
+    copy.resize(length, T::default());
+    Ok(copy)
 }
 
 /// A whole number of 32 bits, such as an id.
@@ -60,7 +77,9 @@ pub(crate) fn whole(value: &JsValue, name: &str) -> Result<u32, JsValue> {
 /// Ids: a `Uint32Array`, or an array of numbers.
 pub(crate) fn ids(value: &JsValue, name: &str) -> Result<Vec<u32>, JsValue> {
     if let Some(array) = value.dyn_ref::<Uint32Array>() {
-        return Ok(array.to_vec());
+        let mut ids = zeros(array.length(), name)?;
+        array.copy_to(&mut ids);
+        return Ok(ids);
     }
     let array: Option<&Array> = value.dyn_ref();
     let array = array.ok_or_else(|| wrong_type(name, "a Uint32Array or an array of ids", value))?;
