@@ -17,6 +17,7 @@ from bytepair.evaluate.evaluation import (
     Sweep,
     by_language,
     compression_curve,
+    declarations,
     measure,
     sweep,
 )
@@ -56,7 +57,7 @@ from bytepair.tokenizer.pruning import unreachable
 __all__ = [
     "USUAL_RIVALS", "Comparison", "Compression", "Difference", "Evaluation", "Language",
     "Sweep", "Table", "Use", "VocabularyReport", "bits_per_byte", "by_language", "compare",
-    "compress", "compression_curve", "documents", "gini", "glitch_candidates",
+    "compress", "compression_curve", "declarations", "documents", "gini", "glitch_candidates",
     "inspect", "measure", "nats_and_bytes", "parallel", "parity", "renyi_efficiency", "samples",
     "save_token_bytes", "split_tokens", "summary", "sweep", "tables", "to_json", "to_markdown",
     "to_terminal", "token_lengths", "unreachable", "use",

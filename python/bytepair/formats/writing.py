@@ -7,6 +7,7 @@ one engine does differently is a function of that format's module.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -32,8 +33,15 @@ def save(tokenizer: _core.Tokenizer, folder: Path, *, tables: bool, overwrite: b
     except NotAFolderError as error:
         hint = ", or ".join(filter(None, [error.hint, "write the file with export"]))
         raise NotAFolderError(error.message, hint=hint) from None
+    is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    return _write(tokenizer, folder / NATIVE, tables=tables, overwrite=overwrite)
+    try:
+        return _write(tokenizer, folder / NATIVE, tables=tables, overwrite=overwrite)
+    except BaseException:
+        if is_new:
+            with suppress(OSError):  # it is not empty
+                folder.rmdir()
+        raise
 
 
 def _write(tokenizer: _core.Tokenizer, path: Path, *, tables: bool = True, overwrite: bool) -> Path:
