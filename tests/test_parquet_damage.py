@@ -149,8 +149,9 @@ def test_a_schema_that_is_too_deep_is_an_error(
     for result in read_in_all_ways(file, trained, tmp_path / "out"):
         assert isinstance(result, CorpusError)
         assert "100 levels" in str(result)
-    with pytest.raises(CountsError, match="100 levels"):
+    with pytest.raises(CountsError) as caught:
         bytepair.training.load_counts(file)
+    assert "100 levels" in str(caught.value)
 
 
 @pytest.mark.timeout(30)
