@@ -350,7 +350,7 @@ def test_import_is_quick_to_begin() -> None:
 def test_a_command_is_quick_to_begin(name: str) -> None:
     """What a command loads, before it works, is what reads the command line."""
     modules = loaded_by(f"import bytepair.cli.{COMMANDS[name]}") & {*LARGE, "pydantic"}
-    assert modules <= ({"click", "numpy"} if name == "evaluate" else {"click"})
+    assert modules <= {"click"}
 
 
 def test_encoding_and_training_load_no_arrays(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from bytepair.cli.messages import Misuse, tell
 from bytepair.cli.paths import OUTPUT_FILE
 from bytepair.corpus.files import Files, announce, of_split, splits_of
 from bytepair.corpus.names import files_matching
-from bytepair.evaluate.texts import rivals_of
 from bytepair.files.outputs import write_whole
 
 
@@ -113,6 +112,8 @@ def _parallel(
     errors: Any,
     **_: Any,
 ) -> None:
+    from bytepair.evaluate.texts import rivals_of
+
     tokenizers, missing = rivals_of(
         bytepair.load(tokenizer, pattern=pattern), **_names(tokenizer, against)
     )
