@@ -17,6 +17,7 @@ from bytepair.chat.segments import Truncate
 from bytepair.chat.template import FIELDS
 from bytepair.cli import option
 from bytepair.cli.paths import OUTPUT_FILE
+from bytepair.corpus.column import Errors
 from bytepair.files.outputs import write_whole
 
 #: The layout of rows that are preference pairs.
@@ -59,7 +60,7 @@ TEMPLATES: Final = {
 )
 @option.choice(
     "--errors",
-    ["strict", "replace", "skip"],
+    get_args(Errors),
     "Invalid rows: stop, put U+FFFD, or leave them out.",
 )
 @click.option(

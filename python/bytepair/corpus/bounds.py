@@ -40,8 +40,10 @@ class ReadBounds:
     """
 
     def __init__(self, document_bytes: int, block_bytes: int | None = None) -> None:
-        self.document_bytes, self.block_bytes = document_bytes, block_bytes or BLOCK_BYTES
-        self.harmless_bytes, self.harmless_times = HARMLESS_BYTES, MOST_EXPANSION
+        self.document_bytes = document_bytes
+        self.block_bytes = BLOCK_BYTES if block_bytes is None else block_bytes
+        self.harmless_bytes = HARMLESS_BYTES
+        self.harmless_times = MOST_EXPANSION
 
 
 class Expansion:

@@ -303,7 +303,9 @@ def fetch(
             longer = min(pause * 2**failures, MOST_PAUSE_SECONDS) * random.uniform(0.5, 1.0)
             if stop.wait(max(longer, getattr(error, "wait", 0.0))):
                 raise DownloadError(CANCELLED) from None
-    remove_own(transfer.lock)  # of a run that was killed after it renamed the file
+    if transfer.lock.exists():  # of a run that was killed after it renamed the file
+        with suppress(BlockingIOError), locked(transfer.lock):  # whoever releases it removes it
+            pass
     return path
 
 

@@ -26,7 +26,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from bytepair._internal.checks import check_choice, check_kind, check_whole
 from bytepair.corpus.arrow import is_arrow
@@ -114,7 +114,7 @@ class Reading:
     def __post_init__(self) -> None:
         """Check all values before anything is read."""
         check_kind("column", self.column, str)
-        check_choice("errors", self.errors, ("strict", "replace", "skip"))
+        check_choice("errors", self.errors, get_args(Errors))
         check_whole("max_document_bytes", self.max_document_bytes, least=1)
         for name in ("max_chars", "doc_cap", "memory_limit"):
             if getattr(self, name) is not None:

@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,7 +186,7 @@ def compare(
         >>> first.row, first.byte, first.tokens
         (1, 4, ([b'hello'], [b'hel', b'lo']))
     """
-    check_choice("by", by, ("ids", "tokens"))
+    check_choice("by", by, get_args(By))
     check_choice("special", special, ("all", "text"))
     source = sample.paths() if source is None else source
     sides = [_side(one, special, patterns[0]), _side(two, special, patterns[1])]

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypedDict
+from typing import Any, Final, TypeAlias, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +79,7 @@ class ShardOptions:
 
     def __post_init__(self) -> None:
         """Check the values before anything is read."""
-        check_choice("errors", self.errors, ("strict", "replace", "skip"))
+        check_choice("errors", self.errors, get_args(Errors))
         for name in ("tokens_per_shard", "max_document_bytes", "doc_cap"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, check_whole(name, value, least=1))

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from bytepair import _core
-from bytepair._internal.checks import check_choice
 from bytepair.corpus.column import Skip, SkipLog, TextBatch
 from bytepair.corpus.files import is_plain_text
 from bytepair.corpus.read import read_batches
@@ -28,7 +27,6 @@ def encode_file(
     **options: Any,
 ) -> IdArrays:
     """The ids of a file; see `Tokenizer.encode_file`."""
-    errors = check_choice("errors", reading.errors, ("strict", "replace", "skip"))
     if separator is not None and not separator:
         raise ArgumentError(
             "separator is empty",
@@ -50,7 +48,7 @@ def encode_file(
                 )
             batches = read_batches([path], reading, on_skip=skips.add)
             encoded = _encode_batches(tokenizer, batches, **options)
-        elif errors == "skip":
+        elif reading.errors == "skip":
             texts = _documents(path, ending, skips)
             encoded = IdArrays(*tokenizer.encode_batch_to_numpy(texts, **options))
         else:
@@ -58,7 +56,7 @@ def encode_file(
                 *_core.encode_file(
                     tokenizer, os.fspath(path),
                     separator=ending or b"",
-                    lossy=errors == "replace", reads=not memory_map, **options,
+                    lossy=reading.errors == "replace", reads=not memory_map, **options,
                 )
             )  # fmt: skip
     skips.warn()

@@ -37,7 +37,12 @@ pub(crate) fn read_footer(source: &impl ChunkReader) -> ParquetResult<ParquetMet
     ParquetMetaDataReader::new().parse_and_finish(source)
 }
 
-/// Reads values of the compact protocol; none is read if they are damaged.
+/// Reads values of the [compact protocol]; none is read if they are damaged.
+///
+/// A value has a type: 1 and 2 are booleans, 3 a byte, 4 to 6 integers of 16, 32 and 64 bits, 7 a double,
+/// 8 a string, 9 a list, 10 a set, 12 a struct, and 0 is the end of a struct.
+///
+/// [compact protocol]: https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 struct Thrift<'a>(&'a [u8]);
 
 impl Thrift<'_> {
@@ -161,6 +166,7 @@ impl Thrift<'_> {
         Some((byte & 15, count))
     }
 
+    /// Skip a value of at most so many levels of lists and structs.
     fn skip(&mut self, kind: u8, levels: u8) -> Option<()> {
         let levels = levels.checked_sub(1)?;
         match kind {
