@@ -55,7 +55,7 @@ TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/c
 
 .DEFAULT_GOAL := help
 .PHONY: help setup package dev run test test-python test-quick test-rust test-features test-bare test-lowest docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
-	spelling format check check-all docs docs-cli public site-test lessons bench fuzz miri loom campaign clean capi header licences source sdist wheel wheels wheel-installed smoke sdist-test \
+	spelling format check check-all docs docs-cli public site-test coverage lock lessons bench fuzz miri loom campaign clean capi header licences source sdist wheel wheels wheel-installed smoke sdist-test \
 	windows-wheels rust-targets cross test-cross test-wasm wasm workflows deny advisories container release-notes released publish-crate
 
 help: ## list the targets
@@ -71,8 +71,8 @@ setup: .venv/built .venv/tools ## make .venv, build and install the package, and
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'])")
 	@touch $@
 
-.venv/tools: .venv/pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['test'])")
+.venv/tools: .venv/pip tests/requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement tests/requirements.txt
 	@touch $@
 
 .venv/built: .venv/pip $(SOURCES)
@@ -84,8 +84,8 @@ setup: .venv/built .venv/tools ## make .venv, build and install the package, and
 package: .venv/tools
 	@test -e .venv/built && test -z "$$(find $(SOURCES) -newer .venv/built)" || { rm -f .venv/built && $(DEVELOP) --profile dev; }
 
-dev: package ## build changed code quickly into .venv, for work on it, and test it: make dev TESTS=tests/test_train.py
-	$(BIN)/python -m pytest -x -q $(or $(TESTS),$$($(BIN)/python tests/changed.py))
+dev: package ## build changed code quickly into .venv, for work on it, and run the tests that reach it: make dev TESTS=tests/test_train.py
+	$(BIN)/python $(if $(TESTS),-m pytest -x -q $(TESTS),tests/changed.py)
 
 run: .venv/built ## the main job: train on the sample text, save, show
 	$(BIN)/bytepair train --force
@@ -103,12 +103,16 @@ test-features: ## what needs other features: the doc examples of the crate, the 
 test-quick: package ## the tests of the Python package without the slow ones, with a tenth of the random examples
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" --hypothesis-profile quick
 
-test-python: package ## all tests of the Python package, with the examples of its documentation
-	$(BIN)/python -m pytest $(PARALLEL)
+# With SHUFFLE=1 in a random order. Each worker must know the same one, so a number is chosen for all; pytest prints it.
+test-python: package ## all tests of the Python package, with the examples of its documentation; with SHUFFLE=1 in a random order
+	$(BIN)/python -m pytest $(PARALLEL) $(if $(SHUFFLE),--random-order --random-order-seed=$$$$)
+
+coverage: package ## record which functions each test reaches, for `make dev`; takes twice as long as the tests
+	$(BIN)/python -m pytest $(PARALLEL) --testmon --testmon-noselect -m "not slow" --hypothesis-profile quick
 
 test-bare: package ## the Python tests with numpy, click and rich alone; those that need more are skipped
 	$(PYTHON) -m venv target/bare
-	target/bare/bin/python -m pip install --quiet --disable-pip-version-check numpy click rich pytest pytest-timeout pytest-xdist hypothesis
+	target/bare/bin/python -m pip install --quiet --disable-pip-version-check --constraint tests/requirements.txt numpy click rich pytest pytest-timeout pytest-xdist hypothesis
 	PYTHONPATH=$(CURDIR)/python target/bare/bin/python -m pytest $(PARALLEL)
 
 # The extras whose packages are small; the others are tested with their newest versions.
@@ -211,7 +215,13 @@ bench: setup ## compare with the peers that are installed; see benchmarks/README
 
 check: lint test ## before a commit: the linters, and the tests that take minutes
 
-check-all: lint test-rust test-python test-features test-bare test-lowest ## all linters and tests, as at night
+check-all: SHUFFLE := 1
+check-all: lint test-rust test-python test-features test-bare test-lowest ## all linters and tests, the tests of Python in a random order, as at night
+
+lock: $(RELEASE) ## write tests/requirements.txt: the newest versions of the packages of the extra `test`, for every system and Python
+	$(RELEASE)/python -m pip install --quiet --disable-pip-version-check uv
+	$(RELEASE)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra test --no-annotate --no-emit-index-url \
+		--custom-compile-command "make lock" --output-file tests/requirements.txt pyproject.toml
 
 licences: setup ## write the licences of what is linked into a wheel
 	$(BIN)/python tests/test_licences.py > rust/core/THIRD-PARTY-LICENSES.txt

@@ -1,17 +1,24 @@
-"""Prints the tests that are named after what changed since the last commit, for `make dev`.
+"""Runs the tests that a change needs, for `make dev`.
 
-A changed test stands for itself. Another file stands for the tests with its name, or else with that
-of its folder, or of the folder around: `train/order.rs` for `test_train_order.py`, `test_order.py`
-or `test_train.py`. If no name fits, the tests of the tokenizer stand for all.
+After `make coverage`, which records the functions that each test reaches, these are the tests that
+reach what changed in Python. The record cannot see into Rust: after a change there, or without a
+record, they are the tests named after the files that changed since the last commit. A changed test
+stands for itself. Another file stands for the tests with its name, or else with that of its folder,
+or of the folder around: `train/order.rs` for `test_train_order.py`, `test_order.py` or
+`test_train.py`. If no name fits, the tests of the tokenizer stand for all.
 """
 
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[1]
 FALLBACK = "tests/test_tokenizer.py"
+RECORD = ROOT / ".testmondata"
+#: pytest-testmon selects nothing beside -m unless it is told to.
+REACHED = ["--testmon", "--testmon-forceselect", "-m", "not slow", "--hypothesis-profile", "quick"]
 
 
 def changed_files() -> list[str]:
@@ -37,12 +44,14 @@ def tests_of(file: str, tests: set[str]) -> set[str]:
     return {FALLBACK}
 
 
-def main() -> None:
-    """Print the tests, as arguments of pytest."""
+def needed() -> list[str]:
+    """The tests that the changes need, as arguments of pytest."""
+    files = changed_files()
+    if RECORD.exists() and not any(file.endswith(".rs") for file in files):
+        return REACHED
     tests = {f"tests/{path.name}" for path in (ROOT / "tests").glob("test_*.py")}
-    chosen = {test for file in changed_files() for test in tests_of(file, tests)}
-    print(*sorted(chosen or {FALLBACK}))
+    return sorted({test for file in files for test in tests_of(file, tests)} or {FALLBACK})
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(subprocess.call([sys.executable, "-m", "pytest", "-x", "-q", *needed()], cwd=ROOT))

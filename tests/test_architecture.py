@@ -249,8 +249,17 @@ def test_make_run_installs_only_the_dependencies_of_the_package() -> None:
         return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
     assert "['dependencies']" in steps("run")
-    assert "optional-dependencies" not in steps("run")
-    assert "['optional-dependencies']['test']" in steps("test-python")
+    assert "tests/requirements.txt" not in steps("run")
+    assert "tests/requirements.txt" in steps("test-python")
+
+
+def test_the_lock_of_the_tests_has_every_package_that_they_name() -> None:
+    """`make lock` was run after the last change of the extra `test`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = (ROOT / "tests/requirements.txt").read_text().splitlines()
+    locked = {line.partition("==")[0] for line in lines if "==" in line}
+    for line in [*project["dependencies"], *project["optional-dependencies"]["test"]]:
+        assert re.split(r"[^\w-]", line)[0].replace("_", "-") in locked, "make lock"
 
 
 def test_every_public_name_is_documented() -> None:
