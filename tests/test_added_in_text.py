@@ -179,3 +179,13 @@ def test_what_cannot_hold_them_says_so(tmp_path: Path) -> None:
         tok.export(tmp_path / "nanochat", "nanochat")
     with told(ArgumentError):
         bytepair.compat.to_tiktoken(tok)
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("side", ["lstrip", "rstrip"])
+def test_white_space_that_tokens_take_is_read_once(side: str) -> None:
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    token = bytepair.AddedToken("  ", 256, special=False, **{side: True})
+    tok = bytepair.Tokenizer.from_ranks(ranks, pattern="gpt2", special_tokens=[token])
+    text = " " * 400_000
+    assert len(tok.encode(f"a{text}b")) < 200_003

@@ -93,7 +93,8 @@ def test_arguments_that_are_no_json_are_an_error(
     with pytest.raises(ConversationError):
         TOK.render_conversation(calling("f", arguments), template=template)  # type: ignore[arg-type]
     path = tmp_path / "talks.jsonl"
-    path.write_text("\n" + json.dumps(TALK) + '\n{"messages": [], "x": ' + arguments + "}\n")
+    talk = json.dumps(TALK)
+    path.write_text(f'\n{talk}\n{{"messages": {talk}, "x": {arguments}}}\n')
     with pytest.raises(ConversationError) as caught:
         TOK.render_batch(path, template=template)
     assert str(path) in str(caught.value)

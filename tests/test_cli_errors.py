@@ -62,6 +62,7 @@ def error_of(
         ("convert tokenizer x", "pass --format, one of"),
         ("evaluate --against none --token-bytes x.foo", "x.foo must end in .npy or .pt"),
         ("nonsense", "no such command 'nonsense'; see bytepair --help"),
+        ("train --vocab 300", "no such option '--vocab'; did you mean --vocab-size?;"),
     ],
 )
 @pytest.mark.usefixtures("folder")

@@ -106,6 +106,19 @@ def test_pairs_are_rendered_as_in_python(tok: bytepair.Tokenizer, tmp_path: Path
     assert run_any("render", *words, "-o", "x.parquet", "--show", cwd=tmp_path) == 2
 
 
+def test_a_file_is_a_template(tok: bytepair.Tokenizer, tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    source = (
+        "{% for m in messages %}<|im_start|>{{ m.role }}{{ m.content }}<|im_end|>{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant{% endif %}"
+    )
+    (tmp_path / "own.jinja").write_text(source)
+    (tmp_path / "talk.jsonl").write_text(json.dumps(TALKS[0]))
+    output = lines("talk.jsonl", "--template", "own.jinja", cwd=tmp_path)
+    expected = tok.render_conversation(TALKS[0], template=chat.JinjaTemplate(source))
+    assert output == [{"input_ids": expected.ids, "loss_mask": expected.mask}]
+
+
 def test_the_template_of_the_tokenizer_comes_first(tok: bytepair.Tokenizer, tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
     source = "{% for m in messages %}<|im_start|>{{ m.role }}{{ m.content }}<|im_end|>{% endfor %}"

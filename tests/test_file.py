@@ -424,11 +424,13 @@ def test_a_model_of_a_file_that_is_not_there(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- names and full disks
 
 
-@pytest.mark.parametrize("name", ["tokenizer.json", "t.bytepair", "v.gguf", "x.tiktoken"])
+@pytest.mark.parametrize("name", ["tokenizer.json", "t.bytepair", "v.gguf", "x.tiktoken", "t.pkl"])
 def test_a_folder_with_the_name_of_a_file_is_not_made(name: str, tmp_path: Path) -> None:
     tok = large(size=300)
     with told(NotADirectoryError):
         tok.save(tmp_path / name)
+    with told(NotADirectoryError):
+        tok.export(tmp_path / name, "nanochat", lossy=True)
     assert not list(tmp_path.iterdir())
     (tmp_path / name).mkdir()  # a folder that somebody has given this name is used
     assert bytepair.load(tok.save(tmp_path / name)) == tok

@@ -190,3 +190,13 @@ def test_commands_say_it_on_standard_error(tmp_path: Path) -> None:
             assert done.returncode == 0, (words, done.stderr)
             assert done.stderr.count("reading ") == (not quiet), (words, done.stderr)
             assert quiet or done.stderr.startswith(line), (words, done.stderr)
+
+
+def test_a_file_that_is_named_twice_is_said(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("one two")
+    again: list[Any] = [[Path("a.txt"), Path("a.txt")], bytepair.corpus.Paths(["a.txt", "./*.txt"])]
+    for source in again:
+        with told(bytepair.errors.BytepairWarning):
+            assert bytepair.count(source) == bytepair.count(["one two"] * 2)
+    assert bytepair.count(Path("a.txt")) == bytepair.count(["one two"])

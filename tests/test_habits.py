@@ -39,6 +39,17 @@ def test_the_class_says_what_makes_a_tokenizer(name: str) -> None:
             getattr(owner, name)
 
 
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [("truncate", "bytepair.tokenizer.truncate_text"), ("render_prompt", "render_for_completion"),
+     ("bits_per_byte", "bytepair.evaluate.bits_per_byte"), ("token_lengths", "token_lengths")],
+)  # fmt: skip
+def test_names_that_people_try_lead_to_what_they_seek(name: str, instead: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(TOK, name)
+    assert instead in str(caught.value).partition("; use ")[2]
+
+
 @pytest.mark.parametrize("name", MODULE_NAMES)
 def test_the_module_says_what_to_use(name: str) -> None:
     if name in bytepair.__all__:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -54,12 +56,27 @@ def test_each_thread_gets_the_ids_of_its_own_tokenizer() -> None:
         assert all(one == right for one in result)
 
 
-def test_a_writer_belongs_to_its_tokenizer_whoever_comes_between() -> None:
-    """The writer of the last call is kept; a second thread may replace it at any time."""
-    toks = [bytepair.train(["hello there " * n], 265 + n) for n in (1, 4)]
-    calls = [lambda tok=tok: renderer.writer(tok, None).tokenizer for tok in toks]
-    for result, tok in zip(together(calls, 500), toks, strict=True):
-        assert all(one is tok for one in result)
+@pytest.mark.parametrize("line", range(12))
+def test_a_writer_belongs_to_its_tokenizer_whoever_comes_between(line: int) -> None:
+    """The writer of the last call is kept; another thread may replace it before any line."""
+    own, other = (bytepair.train(["hello there " * n], 265 + n) for n in (1, 4))
+    lines = count()
+
+    def between(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code is not renderer.writer.__code__:
+            return None
+        if event == "line" and next(lines) == line:
+            renderer.writer(other, None)
+        return between
+
+    renderer.writer(own, None)
+    before = sys.gettrace()
+    sys.settrace(between)
+    try:
+        found = renderer.writer(own, None)
+    finally:
+        sys.settrace(before)
+    assert found.tokenizer is own
 
 
 def test_first_calls_that_meet_are_right() -> None:

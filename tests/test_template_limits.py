@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import date
@@ -80,6 +81,16 @@ TOO_DEEP = {
     "negations": "{{ " + "not " * 50_000 + "1 }}",
     "length": " " * (1 << 17) + "{{ 1 }}",
 }
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory")
+def test_a_template_that_takes_too_much_memory_ends_its_process() -> None:
+    source = "{{ ('a' * 500_000_000)|length }}"
+    limited = RenderProcess(memory_bytes=400 << 20, seconds=20)
+    with limited as process, pytest.raises(errors.ConversationError):
+        process.render(source, "stranger", {})
+    with RenderProcess(seconds=20) as process:
+        assert process.render(source, "stranger", {}) == "500000000"
 
 
 @pytest.mark.parametrize("name", TOO_MUCH)

@@ -129,10 +129,21 @@ def test_nothing_is_written_through_another_name(
     [
         ["train", "text.txt", "--vocab-size", "300", "--quiet", "-o"],
         ["prune", "tok", "--vocab-size", "300", "-o"],
+        ["extend", "tok", "text.txt", "--extra", "4", "-o"],
     ],
 )
-def test_another_tokenizer_is_refused_before_the_work(words: list[str], folder: Path) -> None:
+def test_another_tokenizer_is_refused_before_the_work(
+    words: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refused(words, "tok", folder, code=1)
+
+    def work(*_: object, **__: object) -> None:
+        raise AssertionError("the work has begun")
+
+    CliRunner().invoke(command, [words[0], "--help"])  # its options have the defaults of the work
+    monkeypatch.setattr(bytepair, words[0], work)
+    result = CliRunner().invoke(command, [*words, "tok"])
+    assert (result.exit_code, "exists" in result.stderr) == (1, True), result.stderr
 
 
 def test_methods_replace_a_file_only_when_asked(folder: Path) -> None:

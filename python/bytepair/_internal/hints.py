@@ -65,6 +65,8 @@ HABITS: Final = _by_name(
         "bytepair.extend(tok, texts, extra)": "extend",
         "bytepair.pretokenize(text, tok)": "pretokenize",
         "bytepair.tokenizer.added_tokens(tok)": "added_tokens",
+        "bytepair.evaluate.bits_per_byte": "bits_per_byte",
+        "bytepair.evaluate.token_lengths(tok)": "token_lengths",
     }
 )
 

@@ -68,8 +68,9 @@ def tell_of(error: click.ClickException) -> None:
     hints = [*error.hints] if isinstance(error, ErrorWithHints) else []
     text = error.problem if isinstance(error, ErrorWithHints) else error.format_message()
     if isinstance(error, click.NoSuchOption) and error.possibilities:
-        text = error.message
-        hints.append(f"did you mean {' or '.join(sorted(error.possibilities))}?")
+        text, alike = error.message, sorted(error.possibilities)
+        longer = [name for name in alike if name.startswith(error.option_name)]
+        hints.append(f"did you mean {' or '.join(longer or alike)}?")
     if isinstance(error, click.UsageError):
         text = text[:1].lower() + text[1:].removesuffix(".")
         hints.append(f"see {error.ctx.command_path if error.ctx else 'bytepair'} --help")

@@ -39,7 +39,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final, Literal, TypeAlias
 
 from bytepair._internal.checks import check_choice
-from bytepair.errors import CorpusError
+from bytepair.errors import BytepairWarning, CorpusError, warn
 
 Kind: TypeAlias = Literal["parquet", "arrow", "jsonl", "json", "text"]
 
@@ -206,9 +206,22 @@ def is_url(name: str) -> bool:
 def announce(files: Files | Mapping[str, Files]) -> None:
     """Log which files, or those of which groups, are read, if the caller's names do not say it."""
     groups = {"": files} if isinstance(files, Files) else files
+    for group in groups.values():
+        _warn_of_repeated(group.files)
     if any(group.is_listed for group in groups.values()):
         parts = (f"{name}: {group}" if name else f"{group}" for name, group in groups.items())
         LOG.info("reading %s", "; ".join(parts))
+
+
+def _warn_of_repeated(files: Iterable[Input]) -> None:
+    """Warn of files that are named more than once: they are read as often."""
+    names = defaultdict[str, list[str]](list)
+    for file in files:
+        names[file.path if file.cloud else str(Path(file.path).absolute())].append(file.name)
+    if repeated := [same[0] for same in names.values() if len(same) > 1]:
+        text = f"the source has {repeated[0]} more than once"
+        text += f", and {len(repeated) - 1:,} other files" if repeated[1:] else ""
+        warn(BytepairWarning(f"{text}; it is read as often", hint="name each file once"))
 
 
 def splits_of(files: list[Input]) -> list[str | None]:

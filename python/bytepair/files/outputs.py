@@ -59,7 +59,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 #: Suffixes of files with vocabularies or ids, which a new folder gets only by mistake.
-OF_FILES: Final = (".json", ".bytepair", ".gguf", ".tiktoken", ".bin")
+OF_FILES: Final = (".json", ".bytepair", ".gguf", ".tiktoken", ".bin", ".pkl")
 #: The lock file of a temporary folder.
 LOCK: Final = ".lock"
 #: The age in seconds below which a folder may not have its lock yet.

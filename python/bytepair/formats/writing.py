@@ -80,6 +80,8 @@ def _write_other(
         raise LossError(format, lost, hint=lost.hint)
     entry = FORMATS[format]
     files = entry.function("files")(tokenizer, path)
+    if path not in files:
+        check_output_folder(path)
     removed: list[Path] = []
     if format == "huggingface" and path.is_dir():
         removed = companions.stale(tokenizer, path)
