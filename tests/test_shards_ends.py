@@ -116,9 +116,10 @@ def test_documents_begin_with_the_begin_token_unless_it_is_refused(
     tmp_path: Path, tok: bytepair.Tokenizer
 ) -> None:
     pq.write_table(pa.table({"text": ["some", "more text"]}), tmp_path / "a.parquet")
-    for name, options in (("default", {}), ("without", {"bos": False})):
+    ways: dict[str, dict[str, Any]] = {"default": {}, "without": {"bos": False}}
+    for name, options in ways.items():
         shards.write(tmp_path / "a.parquet", tok, tmp_path / name, **options)
         data = shards.Dataset(tmp_path / name)
         bos = [] if options else [tok.special_tokens["<|bos|>"]]
         expected = [[*bos, *tok.encode(text)] for text in ("some", "more text")]
-        assert [document.tolist() for document in data] == expected
+        assert [data[number].tolist() for number in range(len(data))] == expected
