@@ -252,6 +252,13 @@ def test_tags_in_the_content_are_read_as_reasoning_or_named(template: Any) -> No
         TOK.render_conversation(unfinished, template=template, options=tags)
 
 
+@pytest.mark.timeout(20)
+def test_white_space_before_a_tag_that_never_comes_takes_little_time() -> None:
+    talk = [user("hi"), assistant(" " * 200_000 + "think>")]
+    tags = chat.ChatOptions(reasoning="tags")
+    TOK.render_conversation(talk, template=chat.QWEN3, options=tags)
+
+
 def test_only_text_parts_must_be_rendered() -> None:
     picture = {"type": "image", "url": "cat.png"}
     source = jinja_source().replace("m.content", "(m.content if m.content is string else SAID)")

@@ -691,3 +691,35 @@ def test_lone_surrogates_in_files(tmp_path: Path) -> None:
         tmp_path / "talks.jsonl", on_untrained="keep", options=ChatOptions(errors="replace")
     )
     assert "hi \ufffd there" in TOK.decode(batch[1][0])
+
+
+def repeated(depth: int) -> pa.Array:
+    """Lists in lists, in each of which both items are the same."""
+    both, values = [pa.array([n, n], pa.int32()) for n in (0, 2)], pa.array(["hi", "yo"])
+    for _ in range(depth):
+        values = pa.ListViewArray.from_arrays(*both, values)
+    return values
+
+
+USER = pa.array([{"role": "user", "content": "hi"}])
+NULLS = pa.Array.from_buffers(pa.null(), 1 << 40, [None])
+ONCE = pa.array([[{"role": "user", "content": "hi"}]])
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "messages",
+    [
+        repeated(40),
+        pa.ListViewArray.from_arrays([0] * 9, [1] * 9, USER),
+        pa.RunEndEncodedArray.from_arrays(pa.array([1 << 40]), ONCE),
+        pa.DictionaryArray.from_arrays(pa.array([0] * 9, pa.int8()), ONCE),
+        NULLS,
+        pa.LargeListArray.from_arrays([0, 1 << 40], NULLS),
+    ],
+    ids=lambda messages: str(messages.type)[:20],
+)
+def test_what_a_table_repeats_without_having_it_is_refused(messages: pa.Array) -> None:
+    table = pa.table({"messages": messages})
+    with told(ConversationError):
+        TOK.render_batch(table, options=ChatOptions(errors="skip"))

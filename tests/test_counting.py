@@ -547,7 +547,16 @@ def test_a_damaged_checkpoint_is_named_or_still_right(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"texts": "x"}, {"reached": [1]}, {"skips": 3}, {"bytes": -1}, {"job": 7}, {"more": 1}],
+    [
+        {"texts": "x"},
+        {"reached": [1]},
+        {"skips": 3},
+        {"bytes": -1},
+        {"job": 7},
+        {"more": 1},
+        {"reached": [0, 1 << 64, 0, 0, 0]},
+        {"skips": {"documents": 1, "first": [[1, 2, 3, 4, 5]]}},
+    ],
 )
 def test_a_forged_checkpoint_is_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
     values = json.loads(CountState({}).to_json())

@@ -226,7 +226,10 @@ def test_the_default_pattern_is_that_of_the_counts() -> None:
         bytepair.train(counts, 265, pattern="nanochat")
 
 
-@pytest.mark.parametrize("steps", ["[" * 100_000, "1", '["a", 2]', "[1e999]", "[" + "9" * 9999])
+@pytest.mark.parametrize(
+    "steps",
+    ["[" * 100_000, "1", '["a", 2]', "[1e999]", "[" + "9" * 9999, '["\\ud800"]', '{"a": 1}'],
+)
 def test_steps_of_a_pattern_that_are_none(steps: str, tmp_path: Path) -> None:
     path = tmp_path / "counts.parquet"
     bytepair.count(["one two"]).save(path)

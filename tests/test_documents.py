@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import bytepair
 import memory
-from bytepair.corpus import read, source
+from bytepair.corpus import arrow, read, source
 from bytepair.corpus.column import Column, strings
 from bytepair.corpus.names import files_matching
 from bytepair.errors import ArgumentError, CorpusError
@@ -282,6 +282,32 @@ def test_columns_of_nothing_but_nulls(tmp_path: Path) -> None:
     for nulls in (pa.nulls(5), pa.nulls(5, pa.string()), pa.nulls(5, pa.string_view())):
         pq.write_table(pa.table({"text": nulls}), tmp_path / "a.parquet")
         assert texts(tmp_path / "a.parquet") == [""] * 5
+
+
+def test_what_an_arrow_file_repeats_is_converted_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dictionary may stand for far more text than the file has; nulls take no bytes at all."""
+    repeated = pa.DictionaryArray.from_arrays(pa.array([0] * 5000, pa.int16()), ["x" * 1000])
+    nulls = pa.Array.from_buffers(pa.null(), 1 << 40, [None])
+    converted, plain = list[int](), arrow.plain
+
+    def counted(array: Any) -> Any:
+        converted.append(len(array))
+        return plain(array)
+
+    monkeypatch.setattr(arrow, "plain", counted)
+    for values in (repeated, nulls):
+        batch = pa.RecordBatch.from_arrays([values], ["text"])
+        options = pa.ipc.IpcWriteOptions(allow_64bit=True)
+        with pa.ipc.new_file(tmp_path / "a.arrow", batch.schema, options=options) as sink:
+            sink.write_batch(batch)
+        if values is repeated:
+            assert texts(tmp_path / "a.arrow") == ["x" * 1000] * 5000
+            assert max(converted) <= 1024
+        else:
+            with told(CorpusError):
+                texts(tmp_path / "a.arrow")
 
 
 @given(rows=st.lists(st.text(max_size=9), max_size=9), start=st.integers(0, 9))

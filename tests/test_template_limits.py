@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import date
@@ -15,6 +16,7 @@ import pytest
 import bytepair
 from bytepair import errors
 from bytepair.chat import JinjaTemplate, RenderProcess
+from bytepair.chat.rendering import Disguise
 from bytepair.chat.sandbox import compiled, render
 from bytepair.errors import ConversationError
 from messages import told
@@ -248,6 +250,15 @@ def test_what_templates_do_gives_the_same_result() -> None:
     assert render(source, "usual", {"messages": messages}) == (
         '1/False:user:hi;2/True:assistant:yo;4<2>[1, {"a": "b"}]x1a-00007a+b   x11024[1][2c]1'
     )
+
+
+def test_long_names_of_special_tokens_take_memory_in_proportion() -> None:
+    names = [f"{number}{'a' * 500}" for number in range(200)]
+    tracemalloc.start()
+    Disguise(names, set(), everywhere=False)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50 * len("".join(names))
 
 
 def test_many_messages_are_within_the_limits() -> None:

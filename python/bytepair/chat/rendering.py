@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -118,8 +118,8 @@ class Disguise:
         self._first = re.compile(f"[{re.escape(''.join(first))}]")
         self._names = set(names)
         self._lengths = sorted({*map(len, names)})
-        self._heads = {name[:i] for name in names for i in range(1, len(name))}
-        self._tails = {name[i:] for name in names for i in range(1, len(name))}
+        self._sorted = sorted(names)
+        self._reversed, self._last = sorted(n[::-1] for n in names), {n[-1] for n in names}
         self._longest = max(self._lengths, default=0)
         self._all = "\0".join(names)
         self._begins = re.compile("|".join({re.escape(name[0]) for name in names}) or r"(?!)")
@@ -140,14 +140,16 @@ class Disguise:
 
     def _begins_with_tail(self, text: str, start: int) -> bool:
         """Whether a token that the template begins may end in the text."""
-        return any(
-            text[start : start + length] in self._tails for length in range(1, self._longest)
-        )
+        head = text[start : start + self._longest - 1]
+        ends = (at for at, char in enumerate(head, 1) if char in self._last)
+        return any(_begins_any(head[:end][::-1], self._reversed) for end in ends)
 
     def _is(self, text: str, at: int) -> bool:
         """Whether a token, or the first part of one at the end of the text, is at a position."""
         rest = text[at : at + self._longest]
-        return rest in self._heads or any(rest[:length] in self._names for length in self._lengths)
+        return _begins_any(rest, self._sorted) or any(
+            rest[:length] in self._names for length in self._lengths
+        )
 
     def conversation(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Disguise the messages and the other fields of a conversation."""
@@ -235,6 +237,12 @@ class Disguise:
             (visible if is_there else missing).add(place)
         missing -= {place for place in visible if place.description == _TOOLS}
         return [place for place in dict.fromkeys(self.places.values()) if place in missing]
+
+
+def _begins_any(text: str, names: list[str]) -> bool:
+    """Whether any of the sorted names begins with a text."""
+    at = bisect_left(names, text)
+    return at < len(names) and names[at].startswith(text)
 
 
 def _middles(text: str) -> list[int]:

@@ -37,7 +37,7 @@ TrainOn: TypeAlias = Literal["all", "last", "flagged"]
 REASONING: Final = ("reasoning_content", "thinking", "reasoning")
 
 #: Reasoning in the content, as models write it: the first tag may stand in their prompt.
-_THOUGHT: Final = re.compile(r"\s*(?:<think>)?(.*?)</think>\n*(.*)", re.DOTALL)
+_THOUGHT: Final = re.compile(r"\s*+(?:<think>)?(.*?)</think>\n*(.*)", re.DOTALL)
 
 #: The fields of a message that every template takes, or refuses with an error of its own. The last
 #: two connect a result with its call, and are checked.

@@ -35,6 +35,9 @@ PlacedRow: TypeAlias = "tuple[str, Conversation | ConversationError]"
 #: The fields whose value may be any JSON.
 _FREE: Final = ("arguments", "tools", "parameters")
 
+#: The number of values that a table may have although they take no bytes, such as nulls.
+_FREE_VALUES: Final = 1 << 20
+
 #: The number of rows of a table that are converted at once.
 _BATCH_ROWS: Final = 1024
 
@@ -187,7 +190,31 @@ def _rows_of(source: Any, place: str, options: ChatOptions) -> Any:
         _check_columns(names, place, options)
         source = table.select(names).to_struct_array()
     source.validate(full=True)  # Arrow trusts the offsets in a file
+    size = sum(map(_size, getattr(source, "chunks", [source])))
+    if size > 8 * source.nbytes + _FREE_VALUES:
+        raise ConversationError(f"{place} states {size:,} values, and has {source.nbytes:,} bytes")
     return source
+
+
+def _size(array: Any) -> int:
+    """How many values an array has, all inside of it counted; no type may repeat lists of them."""
+    from bytepair._internal.extras import pyarrow as pa
+
+    array = getattr(array, "storage", array)  # of a type that extends another
+    kind, types, inner = array.type, pa.types, []
+    if types.is_struct(kind):
+        inner = [array.field(n).slice(array.offset, len(array)) for n in range(kind.num_fields)]
+    elif types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
+        first, end = (array.offsets[at].as_py() for at in (0, len(array)))
+        inner = [array.values.slice(first, end - first)]
+    elif types.is_fixed_size_list(kind):
+        inner = [array.flatten()]
+    elif types.is_run_end_encoded(kind) or any(
+        types.is_nested(one) for one in (kind, getattr(kind, "value_type", kind))
+    ):
+        hint = "convert it to lists and structs"
+        raise ConversationError(f"a column has values of the type {kind}", hint=hint)
+    return len(array) + sum(map(_size, inner))
 
 
 class _TableRows(Sequence[Any]):

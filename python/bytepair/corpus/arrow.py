@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from bytepair.corpus.column import Column, no_column, strings
 from bytepair.errors import ArgumentError, CorpusError
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
+
+#: The number of rows that are converted at once of a dictionary or of views, in which a few bytes
+#: may stand for a long text.
+_BATCH_ROWS: Final = 1024
+#: The number of rows of a column without a value, which take no bytes in a file.
+_MOST_NULLS: Final = 1 << 24
 
 
 def import_data(source: Any) -> pa.Array | pa.ChunkedArray | pa.RecordBatchReader:
@@ -185,7 +191,13 @@ def write_parquet(source: Any, field: str, name: str, into: IO[bytes]) -> None:
                 values = batch.column(field)
                 if values.type in text_of:
                     values = values.view(text_of[values.type])
-                writer.write_batch(record_batch(column(values, name), field))
+                if pa.types.is_null(values.type) and len(values) > _MOST_NULLS:
+                    raise CorpusError(f"{name} states {len(values):,} rows, all without a value")
+                has_texts = values.type in text_of.values()
+                rows = len(values) or 1 if has_texts else _BATCH_ROWS
+                for start in range(0, len(values), rows):
+                    part = column(values.slice(start, rows), name)
+                    writer.write_batch(record_batch(part, field))
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise CorpusError(f"{name} is not valid Arrow: {error}") from error
 

@@ -351,13 +351,15 @@ def metadata_of(path: Path) -> dict[str, str]:
 
 def _pattern_in(metadata: dict[str, str]) -> str | tuple[str, ...] | None:
     """The pattern as `Counts.save` stores it; None without one."""
-    try:
-        steps = json.loads(metadata.get(_STEPS, "null"))
-    except (ValueError, RecursionError):
-        raise CountsError(f"the value of {_STEPS} is not JSON") from None
-    if steps is None:
+    text = metadata.get(_STEPS)
+    if text is None:
         return metadata.get(_PATTERN)
-    if not isinstance(steps, list) or not all(isinstance(step, str) for step in steps):
+    try:
+        steps = json.loads(text)
+        "".join(steps).encode()  # half of a surrogate pair is no text
+    except (ValueError, TypeError, RecursionError):
+        steps = None
+    if not isinstance(steps, list):
         raise CountsError(f"the value of {_STEPS} is not a list of texts")
     return tuple(steps)
 
@@ -431,18 +433,23 @@ class CountState:
             values = json.loads(text)
             if values.pop("crc32") == _crc_of(values):
                 skips = values["skips"]
-                values["skips"] = SkipLog(
-                    skips["documents"], [Skip(*one) for one in skips["first"]]
-                )
+                values["skips"] = SkipLog(skips["documents"], [*map(_skip, skips["first"])])
                 values["reached"] = FilePlace._make(values["reached"])
                 values["job"] = dict(values["job"])
                 state = cls(**values)
                 numbers = (state.texts, state.bytes, state.pretokens, state.skips.documents)
-                if all(type(n) is int and n >= 0 for n in (*numbers, *state.reached)):
+                if all(type(n) is int and 0 <= n < 1 << 64 for n in (*numbers, *state.reached)):
                     return state
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             pass
         raise damaged(path)
+
+
+def _skip(values: Any) -> Skip:
+    match values:
+        case [str(), int(), int() | None, str(), str()]:
+            return Skip(*values)
+    raise ValueError("a skipped document is not what it must be")
 
 
 def damaged(path: str | Path) -> CountsError:
