@@ -54,6 +54,14 @@ def test_a_slow_pattern_fails_in_batches_and_counts(slow: bytepair.Tokenizer) ->
 
 
 @pytest.mark.slow
+def test_time_is_limited_for_all_pieces_of_all_steps_together() -> None:
+    steps = bytepair.Tokenizer.from_ranks(RANKS, pattern=(r"\s+", SLOW))
+    assert len(steps.encode("a" * 140)) == 140
+    with told(SplitError):
+        steps.encode(f"{'a' * 140} " * 40)
+
+
+@pytest.mark.slow
 def test_other_threads_run_during_a_slow_search(slow: bytepair.Tokenizer) -> None:
     rounds, done = 0, threading.Event()
 
