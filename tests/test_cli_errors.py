@@ -117,7 +117,6 @@ def test_failures_are_in_the_words_of_the_command(
             "shard a.txt --ray -o out",
             "the package ray: pip install 'bytepair[ray]'",
         ),
-        ("huggingface_hub", "download foo/bar", "pip install 'bytepair[hub]'"),
         ("huggingface_hub", "convert foo/bar out.bytepair", "bytepair[hub]"),
         ("huggingface_hub", "train hf://datasets/foo/bar -o new", "pip install 'bytepair[hub]'"),
     ],

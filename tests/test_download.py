@@ -36,6 +36,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.requests: Counter[str] = Counter()
         self.sent: Counter[str] = Counter()
+        self.tokens: list[str | None] = []
 
     @property
     def url(self) -> str:
@@ -89,7 +90,7 @@ class Handler(BaseHTTPRequestHandler):
         """The list of files of a data set, as the Hub gives it."""
         names = {"name": ["b/2.parquet", "README.md", "b/1.parquet", "b/long.parquet"]}
         names["evil"], names["foreign"] = ["../../x.parquet"], ["é %.parquet"]
-        names["half"] = ["\ud800.parquet"]
+        names["half"], names["parts"] = ["\ud800.parquet"], ["x.parquet"]
         repository = self.path.split("/")[4]
         paths = names.get(repository)
         lfs = {"oid": SHA, "size": len(DATA), "pointerSize": 1}
@@ -104,7 +105,15 @@ class Handler(BaseHTTPRequestHandler):
             one = {"type": "file", "oid": "0", "size": 5, "path": "x.parquet"}
             files = [one | strange[repository]]
         data = json.dumps([{"type": "directory", "oid": "1", "path": "b"}, *files]).encode()
-        self.body(200 if files else 404, data, Content_Type="application/json")
+        self.server.tokens.append(self.headers["Authorization"])
+        if repository == "endless":
+            self.body(200, b"[]", Link='<https://elsewhere/x?recursive=true>; rel="next"')
+        elif repository == "large":
+            self.body(200, b" " * 5_000_000)
+        elif repository == "parts" and "cursor=2" not in self.path:
+            self.body(200, b"[]", Link='<https://elsewhere/x?cursor=2>; rel="next"')
+        else:
+            self.body(200 if files else 404, data, Content_Type="application/json")
 
     def do_GET(self) -> None:  # noqa: C901 - a list of misdeeds
         if self.path.startswith("/api/datasets/"):
@@ -389,7 +398,6 @@ def test_unknown_data_sets() -> None:
 
 
 def test_any_data_set_of_the_hub(server: Server, tmp_path: Path) -> None:
-    pytest.importorskip("huggingface_hub")
     paths = download.download_dataset(
         "owner/name", -1, dir=tmp_path, pattern="b/[0-9].parquet", endpoint=server.url
     )
@@ -407,6 +415,19 @@ def test_any_data_set_of_the_hub(server: Server, tmp_path: Path) -> None:
             download.download_dataset(f"owner/{name}", dir=tmp_path, endpoint=server.url)
     (path,) = download.download_dataset("owner/foreign", dir=tmp_path, endpoint=server.url)
     assert path == tmp_path / "é %.parquet"
+
+
+def test_a_list_of_files_comes_in_parts_from_the_same_server(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    server.tokens.clear()
+    (path,) = download.download_dataset("owner/parts", dir=tmp_path, endpoint=server.url)
+    assert path == tmp_path / "x.parquet"
+    assert server.tokens == [None, None], "a token is sent over HTTPS only"
+    for name in ("endless", "large"):
+        with told(DownloadError):
+            download.download_dataset(f"owner/{name}", dir=tmp_path, endpoint=server.url)
 
 
 @pytest.mark.parametrize("tag", [b'5 "a\nb"', b'5 "\xff"', b"x", b'5 "' + b"a" * 100_000])

@@ -8,7 +8,7 @@ import pickle
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import tiktoken
@@ -18,6 +18,7 @@ import json_documents
 from bytepair.compat import export_losses
 from bytepair.errors import BytepairError
 from bytepair.formats import registry
+from bytepair.formats.parts import WrittenFormat
 from formats import TARGETS, json_of, load, small
 from test_formats_gguf import llama_cpp_ids
 
@@ -337,3 +338,12 @@ def comes_back(tok: bytepair.Tokenizer, text: str) -> bool:
         return tok.decode(tok.encode(text)) == text
     except BytepairError:
         return False
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("format", get_args(WrittenFormat))
+def test_losses_of_a_long_name_take_little_time(format: Any) -> None:
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    name = "".join(random.Random(1).choices("abcdefgh", k=1_000_000))
+    tok = bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4", special_tokens={name: 256})
+    export_losses(tok, format)

@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import DownloadError, NotAFileError
@@ -41,7 +41,7 @@ from bytepair.files.outputs import (
     sync,
     write_whole,
 )
-from bytepair.files.safe import is_plain, read_file
+from bytepair.files.safe import is_plain, parse_json, read_file
 
 ENDPOINT: Final = "https://huggingface.co"
 
@@ -57,6 +57,10 @@ LEAST_BYTES_PER_SECOND: Final = 1000
 #: The wait after the first failure, in seconds; it doubles with each further failure.
 PAUSE_SECONDS: Final = 1.0
 MOST_PAUSE_SECONDS: Final = 60.0
+
+#: The most parts of a list of files, and the bytes that are read of each: 1,000 files are in one.
+MOST_LISTED: Final = 1000
+MOST_LIST_BYTES: Final = 1 << 22
 
 #: The error of a download that is stopped by another thread.
 CANCELLED: Final = "cancelled, because another download failed"
@@ -116,7 +120,7 @@ def download_dataset(
 
     Args:
         dataset: "fineweb-edu", "climbmix", or the name of any data set on the Hugging Face Hub,
-            such as "HuggingFaceFW/fineweb"; the latter needs the extra `hub`.
+            such as "HuggingFaceFW/fineweb".
         n: the number of files, starting with the first; -1 means all. The last file of the two
             named data sets is for validation. For "climbmix" it is always downloaded, in addition
             to the `n` training files; for "fineweb-edu" only with -1.
@@ -131,7 +135,6 @@ def download_dataset(
 
     Raises:
         DownloadError: if a download fails; files that are complete are kept.
-        ImportError: if the package `huggingface_hub` is needed and not installed.
     """
     if n < -1 or n == 0 or workers < 1:
         raise DownloadError(
@@ -162,18 +165,7 @@ def _files_on_hub(dataset: str, pattern: str, endpoint: str) -> Iterator[Remote]
             f"unknown data set {dataset!r}",
             hint=f"pass {names}, or the name of a data set on the Hub (owner/name)",
         )
-    try:
-        from huggingface_hub import HfApi
-    except ImportError as error:
-        raise ImportError(
-            "to list data sets on the Hub, install huggingface_hub: pip install 'bytepair[hub]'"
-        ) from error
-    api = HfApi(endpoint=endpoint)
-    try:
-        tree = list(api.list_repo_tree(dataset, repo_type="dataset", recursive=True))
-    except Exception as error:  # huggingface_hub has no common base class of errors
-        raise DownloadError(f"cannot list the data set {dataset}: {error}") from error
-    for path, size, sha256 in sorted(map(_listed, tree)):
+    for path, size, sha256 in sorted(_tree(dataset, endpoint)):
         if not is_inside(path):
             raise DownloadError(
                 f"the data set {dataset} lists a file outside its folder, or with a name that not "
@@ -184,13 +176,36 @@ def _files_on_hub(dataset: str, pattern: str, endpoint: str) -> Iterator[Remote]
             yield Remote(url, path, size, sha256 or None)
 
 
+def _tree(dataset: str, endpoint: str) -> list[tuple[str, int, str]]:
+    """The path, the size and the SHA-256 of each file of a data set; -1 and "" where unknown."""
+    url, query = f"{endpoint}/api/datasets/{dataset}/tree/main", "recursive=true"
+    files: list[tuple[str, int, str]] = []
+    for _ in range(MOST_LISTED):
+        try:
+            response, headers, _ = _opened(f"{url}?{query}", "GET", {}, TIMEOUT_SECONDS)
+            with response:
+                data = response.read(MOST_LIST_BYTES)
+            files += map(_listed, parse_json(data, "the answer"))
+        except DownloadError:
+            raise
+        except (OSError, http.client.HTTPException) as error:
+            raise DownloadError(f"cannot list the data set {dataset}: {_reason(error)}") from error
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise DownloadError(f"{url} is no list of files: {error}") from error
+        following = re.search('<([^<>]+)>; rel="next"', headers.get("Link") or "")
+        if following is None:
+            return files
+        query = urlsplit(following[1]).query  # whatever address the server gives besides
+    raise DownloadError(f"the list of the data set {dataset} has more than {MOST_LISTED:,} parts")
+
+
 def _listed(item: Any) -> tuple[str, int, str]:
-    """The path, the size and the SHA-256 of a file as the Hub lists it; of a folder, -1 and ""."""
-    lfs = getattr(item, "lfs", None)
-    match item.path, getattr(item, "size", -1), "" if lfs is None else lfs.sha256:
+    match item["path"], item.get("size", -1), (item.get("lfs") or {}).get("oid", ""):
         case str(path), int(size), str(sha256):
-            return path, size, sha256
-    raise DownloadError(f"the Hub lists {item.path!r} with a path, a size or a hash that is none")
+            return path, size if item.get("type") == "file" else -1, sha256
+    raise DownloadError(
+        f"the Hub lists {item['path']!r} with a path, a size or a hash that is none"
+    )
 
 
 def is_inside(path: str) -> bool:

@@ -165,7 +165,9 @@ def losses(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
     ids = tokenizer.mergeable_ranks()
     lost = _unknown_values(tokenizer, layout)
     lost.append("the borders of pretokens: the engines also merge across them")
-    if made := [name for name in tokenizer.special_tokens if _is_made(name.encode(), ids)]:
+    lengths = {len(token) for token in ids}
+    names = map(str.encode, tokenizer.special_tokens)
+    if made := [name.decode() for name in names if _is_made(name, ids, lengths)]:
         lost.append(f"protection of special tokens: the engines merge text to {made[0]!r}")
     if layout is LLAMA2C:
         lost += _in_run_c(tokenizer)
@@ -231,8 +233,9 @@ def _shown(tokenizer: _core.Tokenizer, *ids: int) -> str:
     return " ".join(map(repr, there)) or "no tokens"
 
 
-def _is_made(name: bytes, ids: dict[bytes, int]) -> bool:
-    return any(name[:at] in ids and name[at:] in ids for at in range(1, len(name)))
+def _is_made(name: bytes, ids: dict[bytes, int], lengths: set[int]) -> bool:
+    cuts = (at for at in range(1, len(name)) if {at, len(name) - at} <= lengths)  # long names
+    return any(name[:at] in ids and name[at:] in ids for at in cuts)
 
 
 def _crosses_character(token: bytes) -> bool:
