@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair import shards
 from bytepair.errors import ArgumentError, BytepairError, ShardError
-from bytepair.shards.blend import chosen_rows
+from bytepair.shards.read import chosen_rows
 from messages import told
 
 TOK = bytepair.train(bytepair.sample.paths()[:2], 400)
@@ -114,11 +115,12 @@ def test_a_blend_of_epochs_ends_before_a_folder_repeats(folders: dict[str, Path]
 def test_a_state_that_is_none_is_refused(folders: dict[str, Path], state: Any) -> None:
     blend = shards.Blend(folders, dict.fromkeys(folders, 1))
     wrong = {**blend.batches(1, 8).state, "rows": dict.fromkeys(folders, float("inf"))}
-    for use in (
+    uses: list[Callable[[], object]] = [
         lambda: blend.batches(1, 8, state=state),
         lambda: blend.batches(1, 8, state=wrong),
         lambda: next(iter(blend.datasets.values())).batches(1, 8, state=state),
-    ):
+    ]
+    for use in uses:
         with told(BytepairError, "state"):
             use()
 

@@ -23,10 +23,10 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import _core
-from bytepair.corpus import bounds, documents
-from bytepair.corpus.bounds import ReadBounds
-from bytepair.corpus.documents import ahead, check_stopped
+from bytepair.corpus import column, read
+from bytepair.corpus.column import ReadBounds
 from bytepair.corpus.files import CorpusFile
+from bytepair.corpus.read import ahead, check_stopped
 from bytepair.errors import CorpusError
 from messages import told
 
@@ -55,7 +55,7 @@ def long_files(folder: Path) -> Iterator[Path]:
     yield from sorted(folder.iterdir())
 
 
-@pytest.mark.filterwarnings("ignore::bytepair.corpus.bounds.ExpansionWarning")
+@pytest.mark.filterwarnings("ignore::bytepair.corpus.column.ExpansionWarning")
 def test_a_document_has_a_bound_on_every_path(tmp_path: Path, trained: bytepair.Tokenizer) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
@@ -106,7 +106,7 @@ def test_a_reader_that_dies_ends_the_call_with_its_error(error: BaseException) -
 
 
 def test_a_reader_that_dies_without_a_word_ends_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents._Reader, "run", lambda _: None)
+    monkeypatch.setattr(read._Reader, "run", lambda _: None)
     with told(MemoryError):
         next(ahead(iter([1])))
 
@@ -143,7 +143,7 @@ def repeated(path: Path, text: str, rows: int) -> None:
 def test_what_a_file_expands_to_is_said_once(
     tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounds, "HARMLESS_BYTES", 1_000_000)
+    monkeypatch.setattr(column, "HARMLESS_BYTES", 1_000_000)
     folder = tmp_path / "in"
     folder.mkdir()
     repeated(folder / "a.parquet", "ab, cd. " * 1000, 5000)
@@ -160,10 +160,10 @@ def test_what_a_file_expands_to_is_said_once(
             lambda: bytepair.shards.write(path, trained, tmp_path / f"{number}"),  # noqa: B023
         ]
         for use in uses:
-            with told(bounds.ExpansionWarning, "1,000 times", path.name) as caught:
+            with told(column.ExpansionWarning, "1,000 times", path.name) as caught:
                 use()
             assert len(caught) == 1
-    with told(bounds.ExpansionWarning, "d.parquet.zst"), pytest.raises(CorpusError):
+    with told(column.ExpansionWarning, "d.parquet.zst"), pytest.raises(CorpusError):
         bytepair.count(tmp_path / "d.parquet.zst")
 
 

@@ -145,7 +145,7 @@ def test_a_file_system_that_fails_in_its_own_way(
         def get_file_info(self, *_: object) -> object:
             raise RuntimeError("no address of hostname")
 
-    module = importlib.import_module("bytepair.corpus.names")
+    module = importlib.import_module("bytepair.corpus.files")
     monkeypatch.setattr(module, "_file_system", lambda url: (System(), url))
     line = error_of(capsys, monkeypatch, "train", "hf://datasets/foo/bar")
     assert line == "hf://datasets/foo/bar: no address of hostname"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair.corpus import read as reader
 from bytepair.corpus.column import strings
-from bytepair.corpus.names import Paths
+from bytepair.corpus.files import Paths
 from bytepair.corpus.source import Reading, resolve
 from bytepair.errors import ArgumentError, CorpusError
 from messages import told
@@ -128,7 +128,7 @@ def test_a_long_file_is_cut_where_it_does_not_matter(
     file = tmp_path / "long.txt"
     file.write_text(text, encoding="utf-8")
     whole = {name: bytepair.train([text], 300, pattern=name) for name in bytepair.PATTERNS}
-    monkeypatch.setattr("bytepair.corpus.bounds.BLOCK_BYTES", 5_000)
+    monkeypatch.setattr("bytepair.corpus.column.BLOCK_BYTES", 5_000)
     assert read(file) == [text]
     for name, expected in whole.items():
         assert bytepair.count(file, pattern=name) == bytepair.count([text], pattern=name)
@@ -139,7 +139,7 @@ def test_a_long_file_is_cut_where_it_does_not_matter(
 def test_blocks_of_a_text_have_the_pretokens_of_the_whole(text: str) -> None:
     text = text.encode(errors="replace").decode() * 3
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bytepair.corpus.bounds.BLOCK_BYTES", 16)
+        patch.setattr("bytepair.corpus.column.BLOCK_BYTES", 16)
         file = Path(folder, "a.txt")
         file.write_bytes(text.encode())
         for name in bytepair.PATTERNS:
@@ -150,7 +150,7 @@ def test_blocks_of_a_text_have_the_pretokens_of_the_whole(text: str) -> None:
 def test_a_long_text_of_any_script_is_counted_in_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bytepair.corpus.bounds.BLOCK_BYTES", 5_000)
+    monkeypatch.setattr("bytepair.corpus.column.BLOCK_BYTES", 5_000)
     for text in ("没有空格的文字，一句接一句。", "ข้อความ ยาว ", "слово за словом ", "1\n2\n"):
         (tmp_path / "a.txt").write_text(text * 2000, encoding="utf-8")
         # A block is all that is in memory, so the file may be longer than a document.

@@ -15,7 +15,7 @@ import pytest
 
 import bytepair
 from bytepair.errors import ArgumentError, CorpusError, CountsError, SplitError
-from bytepair.training import checkpoint, counting
+from bytepair.training import counting
 from bytepair.training.counts import read_counts
 from commands import run
 from messages import told
@@ -96,7 +96,7 @@ def test_counts_that_are_broken_off_again_and_again(
 ) -> None:  # fmt: skip
     expected, messages = count(folder, errors="skip", **options)
     monkeypatch.setattr(counting, "read_batches", None)
-    monkeypatch.setattr(checkpoint, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(counting, "SAVE_SECONDS", 0.0)
     file, pick = tmp_path / "partial.parquet", random.Random(threads)
     options = options | {"errors": "skip", "checkpoint": file, "threads": threads}
     broken = 0
@@ -122,7 +122,7 @@ def test_what_is_counted_is_not_read_again(tmp_path: Path, monkeypatch: pytest.M
         pq.write_table(table, folder / f"{name}.parquet", row_group_size=100, compression="none")
     expected = bytepair.count(folder)
     monkeypatch.setattr(counting, "OPEN_FILES", 1)
-    monkeypatch.setattr(checkpoint, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(counting, "SAVE_SECONDS", 0.0)
 
     def broken_after_a(_: str, done: int, __: int | None) -> None:
         if done > expected.text_bytes // 3:

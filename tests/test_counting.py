@@ -25,11 +25,10 @@ import pytest
 import bytepair
 from bytepair import _core
 from bytepair.corpus import read
-from bytepair.corpus.bounds import ReadBounds
-from bytepair.corpus.column import strings
+from bytepair.corpus.column import ReadBounds, strings
 from bytepair.errors import CorpusError, CountsError, InUseError, SplitError
-from bytepair.training import checkpoint, counting
-from bytepair.training.checkpoint import CheckpointWarning
+from bytepair.training import counting
+from bytepair.training.counting import CheckpointWarning
 from bytepair.training.counts import CountState, read_counts
 from bytepair.training.options import Ties
 from conftest import refused
@@ -66,7 +65,7 @@ def test_a_count_that_was_broken_off_goes_on(tmp_path: Path, at: int) -> None:
 def test_saving_all_the_time_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoint, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(counting, "SAVE_SECONDS", 0.0)
     file = tmp_path / "partial.parquet"
     assert bytepair.count(
         TEXTS, reading=bytepair.Reading(checkpoint=file, memory_limit=1)
@@ -99,7 +98,7 @@ def test_a_count_that_was_killed_goes_on(tmp_path: Path, how: signal.Signals) ->
     pq.write_table(pa.table({"text": TEXTS}), source, row_group_size=512)
     program = (
         "import sys, time, bytepair\nfrom bytepair.training import checkpoint\n"
-        "checkpoint.SAVE_SECONDS = 0.0\n"
+        "counting.SAVE_SECONDS = 0.0\n"
         "def slow(*_): time.sleep(0.02)\n"
         "reading = bytepair.Reading(checkpoint=sys.argv[2])\n"
         "bytepair.count(sys.argv[1], reading=reading, progress=slow)\n"
@@ -182,7 +181,7 @@ def test_ctrl_c_amid_a_batch_or_a_checkpoint(
     with monkeypatch.context() as patch:
         patch.setattr(_core, "Counter", Counter)
         patch.setattr(bytepair.Counts, "save", pressing("save", bytepair.Counts.save))
-        patch.setattr(checkpoint, "SAVE_SECONDS", 0.0)
+        patch.setattr(counting, "SAVE_SECONDS", 0.0)
         with pytest.raises(KeyboardInterrupt) as caught:
             bytepair.count(TEXTS, reading=bytepair.Reading(checkpoint=file))
     batches = moment - (when == "before" and at == "add")
@@ -595,7 +594,7 @@ def test_a_count_whose_checkpoint_cannot_be_written_goes_on(
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
         save(self, path, **options)
 
-    monkeypatch.setattr(checkpoint, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(counting, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(bytepair.Counts, "save", full)
     file = tmp_path / "partial.parquet"
     with told(CheckpointWarning), pytest.raises(BrokenError):

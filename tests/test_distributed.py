@@ -23,16 +23,16 @@ import pytest
 
 import bytepair
 from bytepair import distributed, shards
-from bytepair.corpus import names as files_module
+from bytepair.corpus import files as files_module
 from bytepair.corpus.column import Errors
-from bytepair.distributed import sharding
+from bytepair.distributed import jobs
 from bytepair.errors import CorpusError, ShardError
 from bytepair.files.outputs import remove_own
-from bytepair.shards import manifest, state
+from bytepair.shards import manifest, writer
 from bytepair.shards.manifest import Address
 from messages import told
 
-shard_room: Any = import_module("bytepair.distributed.sharding")
+shard_room: Any = import_module("bytepair.distributed.jobs")
 tasks: Any = import_module("bytepair.distributed.tasks")
 
 OPTIONS: dict[str, Any] = {"tokens_per_shard": 40_000, "bos": True}
@@ -282,7 +282,7 @@ def test_parts_that_cannot_be_removed_are_a_warning(
             raise PermissionError(errno.EPERM, "not permitted", str(path))
         remove_own(path)
 
-    monkeypatch.setattr(state, "remove_own", denied)
+    monkeypatch.setattr(writer, "remove_own", denied)
     options: dict[str, Any] = {"rank": 0, "world_size": 1}
     for _ in range(2):
         with told(UserWarning):
@@ -324,7 +324,7 @@ def test_a_rank_takes_no_parts_of_another_job(
     other = bytepair.train(bytepair.sample.paths(), 300)
     work = tasks.split(files_module.files_matching(source).files)
     with pytest.MonkeyPatch.context() as patch:  # killed before its last step
-        patch.setattr(sharding, "_assemble", lambda *_: None)
+        patch.setattr(jobs, "_assemble", lambda *_: None)
         distributed.shard(source, trained, tmp_path / "a", rank=0, world_size=2, errors="skip")
     before = listing(tmp_path / "a" / ".parts")
     with told(ShardError):
@@ -440,8 +440,8 @@ class Counted(np.ndarray[Any, Any]):
 def test_documents_are_read_once_however_many_are_skipped_between() -> None:
     rows = np.array([(1, 1, 0, 2 * row + 1) for row in range(500)], np.int64)
     skipped = [(row, {"input": "a", "first": 2 * row}) for row in range(500)]
-    part = sharding._Part(np.arange(500), rows.view(Counted), skipped)
-    items = [*sharding._documents(part, Address(0, 0))]
+    part = jobs._Part(np.arange(500), rows.view(Counted), skipped)
+    items = [*jobs._documents(part, Address(0, 0))]
     assert len(items) == 1000
     assert [*items[-1].ids] == [499]  # type: ignore[union-attr]
     assert Counted.items < 20 * rows.size

@@ -20,14 +20,14 @@ import bytepair
 import memory
 from bytepair.corpus import arrow, read, source
 from bytepair.corpus.column import Column, strings
-from bytepair.corpus.names import files_matching
+from bytepair.corpus.files import files_matching
 from bytepair.errors import ArgumentError, CorpusError
 from conftest import refused
 from messages import told
 from training_options import keywords
 
 #: The module: `bytepair.corpus.read_documents` is the function in it.
-documents_module: Any = import_module("bytepair.corpus.documents")
+documents_module: Any = import_module("bytepair.corpus.read")
 
 TEXTS = [f"document {i} é" for i in range(100)]
 
@@ -75,7 +75,7 @@ def test_train_and_validation_splits(folder: Path) -> None:
 def test_ranks_share_the_row_groups(
     folder: Path, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents_module, "BATCH_BYTES", 200)
+    monkeypatch.setattr(documents_module, "COLUMN_BYTES", 200)
     shares = [texts(folder, start=rank, step=step) for rank in range(step)]
     assert sorted(t for share in shares for t in share) == sorted(texts(folder))
     assert texts(folder / "a.parquet", start=1, step=step)[:10] == TEXTS[10:20]
@@ -118,7 +118,7 @@ def flat(items: list[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("name", ["a.parquet", "b.jsonl.gz"])
 def test_reading_from_a_row_on(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents_module, "BATCH_BYTES", 100)
+    monkeypatch.setattr(documents_module, "COLUMN_BYTES", 100)
     whole = flat(pieces(folder / name))
     assert [row for row, _ in whole] == list(range(len(whole)))
     for first in (0, 1, 9, 10, 25, len(whole)):
@@ -142,7 +142,7 @@ def test_bad_lines_are_skipped_one_by_one(tmp_path: Path, monkeypatch: pytest.Mo
     lines[11] = json.dumps({"text": "x" * 5000})
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
     for size in (50, 1000, 1 << 24):
-        monkeypatch.setattr(documents_module, "BATCH_BYTES", size)
+        monkeypatch.setattr(documents_module, "COLUMN_BYTES", size)
         items = flat(pieces(tmp_path / "a.jsonl", max_document_bytes=1000))
         assert [item[1] for item in items if len(item) == 2] == [
             t for i, t in enumerate(TEXTS[:20]) if i not in (3, 11)
@@ -213,14 +213,14 @@ def of_pages(path: Path, rows: list[str], **options: Any) -> Path:
 def test_a_page_that_is_too_large_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, compression: str, at: int
 ) -> None:
-    monkeypatch.setattr("bytepair.corpus.bounds.PAGE_BYTES", 50_000)
+    monkeypatch.setattr("bytepair.corpus.column.PAGE_BYTES", 50_000)
     rows = [*TEXTS[:at], "x" * 100_000, *TEXTS[at + 1 :]]
     path = of_pages(
         tmp_path / "a.parquet", rows, compression=compression, use_dictionary=False,
         data_page_version=version, write_statistics=True,
     )  # fmt: skip
     for size in (100, 10_000, 1 << 24):
-        monkeypatch.setattr(documents_module, "BATCH_BYTES", size)
+        monkeypatch.setattr(documents_module, "COLUMN_BYTES", size)
         items = flat(pieces(path, max_document_bytes=20_000))
         ((row, count, reason),) = [item for item in items if len(item) == 3]
         assert row <= at < row + count <= row + 64
@@ -235,7 +235,7 @@ def test_a_page_that_is_too_large_is_passed_over(
 def test_a_dictionary_that_is_too_large_takes_its_row_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bytepair.corpus.bounds.PAGE_BYTES", 50_000)
+    monkeypatch.setattr("bytepair.corpus.column.PAGE_BYTES", 50_000)
     rows = [*TEXTS[:15], "x" * 100_000, *TEXTS[16:]]
     path = of_pages(tmp_path / "a.parquet", rows, row_group_size=10)
     items = flat(pieces(path, max_document_bytes=20_000))
@@ -336,8 +336,8 @@ def test_memory_does_not_grow_with_row_groups_and_rows(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": ["x" * 250_000_000]}), tmp_path / "b.parquet")
     program = """
         from bytepair.corpus.column import Skip
-        from bytepair.corpus.documents import read
-        from bytepair.corpus.names import files_matching
+        from bytepair.corpus.read import read
+        from bytepair.corpus.files import files_matching
         from bytepair.corpus.source import Reading
         how = Reading(errors="skip", max_document_bytes=1 << 27)
         pieces = list(read(files_matching(sys.argv[1]).files[0], how))[:0]

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import bytepair
-from bytepair.corpus.names import files_matching, in_cloud, list_files
+from bytepair.corpus.files import files_matching, in_cloud, list_files
 from bytepair.errors import CorpusError
 from messages import told
 

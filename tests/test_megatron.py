@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import shards
-from bytepair.shards.blend import chosen_rows
+from bytepair.shards.read import chosen_rows
 
 
 def module(name: str) -> Any:

@@ -159,7 +159,7 @@ def test_a_mark_names_files_of_its_folder(
         return manifest.Manifest({}, [])
 
     with monkeypatch.context() as patch:
-        patch.setattr("bytepair.shards.state.finish", marked)
+        patch.setattr("bytepair.shards.writer.finish", marked)
         shards.write(corpus, tok, out)
     mark = out / ".progress" / "000000.json"
     values = json.loads(mark.read_text())

@@ -28,13 +28,13 @@ from bytepair.errors import (
     OverwriteError,
     ShardError,
 )
-from bytepair.shards import layout, manifest, read, state
+from bytepair.shards import layout, manifest, read
 from commands import run
 from messages import told
 
 writer: Any = import_module("bytepair.shards.writer")
-counting: Any = import_module("bytepair.distributed.counting")
-sharding: Any = import_module("bytepair.distributed.sharding")
+counting: Any = import_module("bytepair.distributed.jobs")
+sharding: Any = import_module("bytepair.distributed.jobs")
 tasks: Any = import_module("bytepair.distributed.tasks")
 
 OPTIONS: dict[str, Any] = {"tokens_per_shard": 6000, "bos": True}
@@ -214,7 +214,7 @@ def test_a_file_that_a_killed_run_left_replaces_no_whole_one(
 ) -> None:
     result = one(source, trained, tmp_path / "whole")
     with monkeypatch.context() as patch:
-        patch.setattr(state, "finish", lambda *_: (_ for _ in ()).throw(Killed))
+        patch.setattr(writer, "finish", lambda *_: (_ for _ in ()).throw(Killed))
         with pytest.raises(Killed):
             one(source, trained, tmp_path / "out")
     (tmp_path / "out" / layout.partial(result.shards[1].parts[0].file)).write_bytes(b"half")
@@ -236,9 +236,8 @@ def test_the_tokenizer_beside_the_shards_is_written_again(
 
 
 def test_one_function_says_what_is_whole() -> None:
-    assert vars(read)["wrong_shards"] is state.wrong_shards
-    assert tasks.state is state
-    assert writer.state is state
+    assert vars(read)["wrong_shards"] is writer.wrong_shards
+    assert tasks.writer is writer
 
 
 def test_a_damaged_manifest_has_a_way_out(
@@ -384,7 +383,7 @@ def test_an_unfinished_run_takes_new_inputs(
 ) -> None:
     files = sorted(source.iterdir())
     with monkeypatch.context() as patch:
-        patch.setattr(state, "finish", lambda *_: (_ for _ in ()).throw(Killed))
+        patch.setattr(writer, "finish", lambda *_: (_ for _ in ()).throw(Killed))
         with pytest.raises(Killed):
             one(files[:3], trained, tmp_path / "out")
     one(files, trained, tmp_path / "out")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair import reference
 from bytepair.errors import CorpusError
-from bytepair.training import checkpoint
+from bytepair.training import counting
 from bytepair.training.counts import read_counts
 from messages import told
 
@@ -67,7 +67,7 @@ def test_jsonl_equals_json_loads(
     packed: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": zstd}
     path.write_bytes(packed[pack](mark + data))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bytepair.corpus.bounds.BLOCK_BYTES", block)
+        patch.setattr("bytepair.corpus.column.BLOCK_BYTES", block)
         if not any("text" in item and item["text"] is not None for item in objects):
             with told(CorpusError, str(path), "'text'"):
                 bytepair.count(path, pattern="gpt2", threads=threads)
@@ -120,8 +120,8 @@ def test_members_follow_each_other_and_a_part_is_an_error(tmp_path: Path, pack: 
 def test_a_count_of_files_goes_on_from_its_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save_every: float
 ) -> None:
-    monkeypatch.setattr(checkpoint, "SAVE_SECONDS", save_every)
-    monkeypatch.setattr("bytepair.corpus.bounds.BLOCK_BYTES", 1000)
+    monkeypatch.setattr(counting, "SAVE_SECONDS", save_every)
+    monkeypatch.setattr("bytepair.corpus.column.BLOCK_BYTES", 1000)
     folder, file = tmp_path / "in", tmp_path / "partial.parquet"
     folder.mkdir()
     words = " ".join(f"word{number}" for number in range(3000))

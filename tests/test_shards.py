@@ -340,16 +340,16 @@ def test_a_full_disk(
 ) -> None:
     shards.write(corpus, trained, tmp_path / "whole", tokens_per_shard=SMALL)
     total = {"bytes": 0}
-    add = write.ShardWriter.add
+    add = write.DiskFile.add
 
-    def limited(self: Any, ids: Any, lengths: Any, text_bytes: int) -> None:
+    def limited(self: Any, ids: Any) -> None:
         total["bytes"] += len(ids)
         if total["bytes"] > 20_000:
             raise OSError(28, "No space left on device")
-        add(self, ids, lengths, text_bytes)
+        add(self, ids)
 
     with monkeypatch.context() as patch:
-        patch.setattr(write.ShardWriter, "add", limited)
+        patch.setattr(write.DiskFile, "add", limited)
         with pytest.raises(OSError, match="No space left"):
             shards.write(corpus, trained, tmp_path / "out", tokens_per_shard=SMALL)
     with told(ShardError):
@@ -362,7 +362,7 @@ def test_a_finished_shard_that_is_gone(
     corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(write.state, "finish", lambda *_: (_ for _ in ()).throw(Killed))
+        patch.setattr(write, "finish", lambda *_: (_ for _ in ()).throw(Killed))
         with pytest.raises(Killed):
             shards.write(corpus, trained, tmp_path, tokens_per_shard=SMALL)
     (tmp_path / "shard_000001.bin").unlink()

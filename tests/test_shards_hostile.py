@@ -23,7 +23,7 @@ import bytepair
 from bytepair import distributed, shards
 from bytepair.distributed import tasks
 from bytepair.errors import BytepairError, ShardError
-from bytepair.shards import layout, manifest, state
+from bytepair.shards import layout, manifest, writer
 from bytepair.shards.layout import LAYOUTS
 from messages import told
 from training_options import keywords
@@ -264,10 +264,10 @@ def test_impossible_values_of_marks(
     job = json.loads((tmp_path / ".progress" / "job.json").read_text())
 
     def read() -> None:
-        there = state.state_of(tmp_path, job)
-        for _, wrong in state.wrong_shards(tmp_path, there.shards, is_finished=False):
+        there = writer.state_of(tmp_path, job)
+        for _, wrong in writer.wrong_shards(tmp_path, there.shards, is_finished=False):
             assert all(isinstance(one, str) for one in wrong)
-        state.temporary_files(tmp_path, state._recorded(tmp_path), 9)
+        writer.temporary_files(tmp_path, writer._recorded(tmp_path), 9)
 
     check_values(tmp_path / ".progress" / file, read)
 

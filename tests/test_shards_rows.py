@@ -25,7 +25,7 @@ from bytepair.shards.manifest import ShardFormat
 from tables import write_tables
 
 #: The module: `bytepair.corpus.read_documents` is the function in it.
-documents: Any = import_module("bytepair.corpus.documents")
+documents: Any = import_module("bytepair.corpus.read")
 
 WORDS = [f"word {i % 100} {'long ' * (i % 50)}{i * i}" for i in range(2_000)]
 SHAPES: dict[str, dict[str, Any]] = {
@@ -215,7 +215,7 @@ def test_what_the_core_cannot_read(
     (tmp_path / "in" / "b.parquet").write_bytes(data)
     options = {"errors": errors, "max_document_bytes": 50_000, "tokens_per_shard": 7000}
     for size in (3000, 20_000, 10**6):
-        monkeypatch.setattr(documents, "BATCH_BYTES", size)
+        monkeypatch.setattr(documents, "COLUMN_BYTES", size)
         expected = in_order(tmp_path / "in", trained, tmp_path / f"slow{size}", **options)
         assert written(tmp_path / "in", trained, tmp_path / f"fast{size}", **options) == expected
     if errors == "skip":

@@ -198,7 +198,7 @@ def test_lone_surrogates_in_memory_are_skipped() -> None:
 def test_limits_end_at_the_same_document(
     name: str, block: int, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bytepair.corpus.bounds.BLOCK_BYTES", block)
+    monkeypatch.setattr("bytepair.corpus.column.BLOCK_BYTES", block)
     for most in (1, 13, 14, 26, 27, 34, 100):
         counts, message = count(folder / name, max_chars=most)
         assert (
@@ -224,8 +224,8 @@ def test_no_warning_if_all_can_be_read(tmp_path: Path) -> None:
 def test_a_count_that_goes_on_says_all_that_was_left_out(
     name: str, moment: int, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bytepair.corpus.bounds.BLOCK_BYTES", 40)
-    monkeypatch.setattr(training.checkpoint, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("bytepair.corpus.column.BLOCK_BYTES", 40)
+    monkeypatch.setattr(training.counting, "SAVE_SECONDS", 0.0)
     checkpoint = tmp_path / "checkpoint"
     calls = itertools.count()
 

@@ -21,7 +21,7 @@ import pytest
 
 import bytepair
 from bytepair.cli import COMMANDS
-from bytepair.corpus import names as files_module
+from bytepair.corpus import files as files_module
 from bytepair.errors import CorpusError
 from messages import told
 

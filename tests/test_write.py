@@ -17,7 +17,7 @@ import bytepair
 from bytepair.cli import command
 from bytepair.errors import NotAFileError, OverwriteError
 from bytepair.files.outputs import open_own, remove_own, write_whole
-from bytepair.training.checkpoint import CheckpointWarning
+from bytepair.training.counting import CheckpointWarning
 from commands import run
 
 TALK = '{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]}\n'

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from typing_extensions import disjoint_base
 
-from bytepair.corpus.bounds import ReadBounds
-from bytepair.corpus.documents import DocumentSelection
+from bytepair.corpus.column import ReadBounds
 from bytepair.corpus.files import CorpusFile
+from bytepair.corpus.read import DocumentSelection
 from bytepair.tokenizer.results import IdArrays, IdsWithOffsets
 from bytepair.training.options import TrainSettings
 

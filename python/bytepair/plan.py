@@ -95,17 +95,6 @@ class DataPlan:
         """Parameters of one embedding table: vocabulary size times width."""
         return None if self.width is None else self.vocab_size * self.width
 
-    @property
-    def warnings(self) -> list[str]:
-        """Problems of the plan, one sentence each."""
-        if self.shards <= self.available:
-            return []
-        return [
-            f"the data set is too small: it has {self.available:,} shards and {self.shards:,} "
-            f"are needed; train {self.shards / self.available:.1f} epochs, lower the ratio, or "
-            "use more data"
-        ]
-
     def __str__(self) -> str:
         """The plan as a table, one name and value per line."""
         rows = {
@@ -126,8 +115,13 @@ class DataPlan:
                 f"{2 * self.vocab_size:,} ids would add {each / 1e6:,.1f} million per table, "
                 f"{100 * each / self.params:.1f} % of the model"
             )
-        lines = [f"{name:>10}  {value}" for name, value in rows.items()]
-        return "\n".join([*lines, *(f"   warning  {text}" for text in self.warnings)])
+        if self.shards > self.available:
+            rows["warning"] = (
+                f"the data set is too small: it has {self.available:,} shards and {self.shards:,} "
+                f"are needed; train {self.shards / self.available:.1f} epochs, lower the ratio, or "
+                "use more data"
+            )
+        return "\n".join(f"{name:>10}  {value}" for name, value in rows.items())
 
 
 def plan_data(
@@ -171,18 +165,20 @@ def plan_data(
     """
     if preset not in PRESETS:
         raise PlanError(f"unknown preset {preset!r}", hint=f"pass one of {', '.join(PRESETS)}")
-    given = {
+    given: dict[str, Any] = {
         "vocab_size": vocab_size, "ratio": ratio, "chars_per_token": chars_per_token,
         "chars_per_shard": chars_per_shard,
     }  # fmt: skip
     others = {
-        "params": params, "depth": depth, "width": width, "chars_per_second": chars_per_second
-    }  # fmt: skip
+        "params": params,
+        "depth": depth,
+        "width": width,
+        "chars_per_second": chars_per_second,
+    }
     for name, value in {**given, **others}.items():
         if value is not None and not 0 < value < math.inf:
             raise PlanError(f"{name} is {value}; it must be positive")
-    changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    numbers = replace(PRESETS[preset], **changed)
+    numbers = replace(PRESETS[preset], **{n: v for n, v in given.items() if v is not None})
     if params is not None and depth is not None and width is not None:
         raise PlanError("params, width and depth are all given", hint="omit one of the three")
     if depth is not None and width is None:
@@ -190,43 +186,20 @@ def plan_data(
     if params is None:
         if depth is None or width is None:
             raise PlanError("pass the number of parameters (params) or of layers (depth)")
-        params = _model_params(depth, width, numbers.vocab_size, numbers.tables)
+        # A layer has 4 matrices of width x width for attention and 8 for its MLP.
+        params = (12 * depth * width + numbers.tables * numbers.vocab_size) * width
     tokens = params * numbers.ratio
     chars = tokens * numbers.chars_per_token
+    shards = math.ceil(chars / numbers.chars_per_shard)
+    disk_bytes = tokens * (2 if numbers.vocab_size <= 1 << 16 else 4)
     return DataPlan(
-        params=params,
-        tokens=tokens,
-        chars=chars,
-        shards=math.ceil(chars / numbers.chars_per_shard),
-        available=numbers.shards,
-        disk_bytes=tokens * (2 if numbers.vocab_size <= 1 << 16 else 4),
-        seconds=chars / chars_per_second,
-        vocab_size=numbers.vocab_size,
-        width=width,
-    )
-
-
-def _model_params(depth: int, width: int, vocab_size: int, tables: int) -> int:
-    """The number of parameters of a nanochat model, with one or both of its embedding tables.
-
-    Each layer has 4 matrices of width x width for attention and 8 for its MLP; the tables for input
-    and output have `vocab_size` rows each.
-    """
-    return 12 * depth * width**2 + tables * vocab_size * width
+        params, tokens, chars, shards, numbers.shards, disk_bytes, chars / chars_per_second,
+        numbers.vocab_size, width,
+    )  # fmt: skip
 
 
 class Measurement(NamedTuple):
-    """What a tokenizer does with a text.
-
-    Attributes:
-        chars_per_token: characters per token.
-        chars_per_second: characters encoded per second.
-
-    Example:
-        >>> from bytepair.plan import Measurement
-        >>> Measurement(4.1, 2e7).chars_per_token
-        4.1
-    """
+    """What a tokenizer does with a text: the result of `measure`."""
 
     chars_per_token: float
     chars_per_second: float
@@ -246,9 +219,6 @@ def measure(
         source: text similar to the training text, as in `bytepair.train`.
         max_chars: encode at most this many characters, drawn from all files.
         errors: as in `bytepair.count`.
-
-    Returns:
-        Characters per token, and characters encoded per second.
 
     Raises:
         PlanError: if the source is empty.

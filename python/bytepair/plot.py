@@ -1,8 +1,8 @@
 """Draw numbers with matplotlib (extra `plot`), as axes that a caller may change or save.
 
 `bars` shows one number per row, `dots` several numbers per row, `lines` one quantity as a function
-of another, and `sizes` a sweep. As in pandas and seaborn, each draws on the axes that it is given,
-or on new ones, and returns them:
+of another, and `sizes` a sweep. As in pandas and seaborn, each draws on the axes `ax`, or on new
+ones, and returns them:
 
     bytepair.plot.sizes(sweep).figure.savefig("sizes.svg")
 """
@@ -46,12 +46,6 @@ def bars(
         strong: the labels of highlighted rows.
         ax: the axes to draw on; None means new ones.
 
-    Returns:
-        The axes.
-
-    Raises:
-        ImportError: if matplotlib is not installed.
-
     Example:
         >>> import bytepair
         >>> axes = bytepair.plot.bars({"one": 1, "two": 2}, title="Numbers", unit="words")
@@ -80,12 +74,6 @@ def dots(
         title: the title of the plot.
         unit: the unit of the numbers.
         ax: the axes to draw on; None means new ones.
-
-    Returns:
-        The axes.
-
-    Raises:
-        ImportError: if matplotlib is not installed.
 
     Example:
         >>> import bytepair
@@ -128,12 +116,6 @@ def lines(
         marks: points to highlight, by label.
         ax: the axes to draw on; None means new ones.
 
-    Returns:
-        The axes.
-
-    Raises:
-        ImportError: if matplotlib is not installed.
-
     Example:
         >>> import bytepair
         >>> axes = bytepair.plot.lines({"squares": ([0, 1, 2], [0, 1, 4])}, title="Squares")
@@ -169,12 +151,6 @@ def sizes(sweep: Sweep, corpus: str = "other text", *, ax: Axes | None = None) -
         sweep: the result of `bytepair.evaluate.sweep`.
         corpus: the name of the held-out text.
         ax: the axes to draw on; None means new ones.
-
-    Returns:
-        The axes.
-
-    Raises:
-        ImportError: if matplotlib is not installed.
 
     Example:
         >>> import bytepair

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: The default maximum size of a document; each document is held in memory completely.
+DOCUMENT_BYTES: Final = 128_000_000
+
 #: The largest number that the core takes.
 MOST: Final = 2**63 - 1
 

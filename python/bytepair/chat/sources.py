@@ -15,11 +15,10 @@ from typing import Any, Final, TypeAlias
 
 from bytepair.chat.rows import COLUMNS, DEFAULT, ChatOptions
 from bytepair.chat.segments import Conversation
-from bytepair.corpus import documents
+from bytepair.corpus import read as corpus_read
 from bytepair.corpus.arrow import is_arrow, open_ipc
 from bytepair.corpus.column import Column, strings
-from bytepair.corpus.files import Input, compression_of, kind_of
-from bytepair.corpus.names import files_matching
+from bytepair.corpus.files import Input, compression_of, files_matching, kind_of
 from bytepair.corpus.source import Reading
 from bytepair.errors import BytepairWarning, ConversationError, CorpusError, warn
 from bytepair.files.safe import read_json
@@ -114,7 +113,7 @@ def _read_file(file: Input, options: ChatOptions) -> Iterator[PlacedRow]:
             return _read_lines(file)
         case "json":
             try:
-                return _placed(file, iter(documents.read_list(file)))
+                return _placed(file, iter(corpus_read.read_list(file)))
             except CorpusError as error:
                 raise ConversationError(error.message, hint=error.hint) from None
     raise ConversationError(f"{file.name} is not a .jsonl, .json, .parquet or .arrow file")
@@ -125,7 +124,7 @@ def _placed(file: Input, rows: Iterator[Conversation]) -> Iterator[PlacedRow]:
 
 
 def _read_lines(file: Input) -> Iterator[PlacedRow]:
-    for column in documents.read(file, Reading(), kind="lines"):
+    for column in corpus_read.read(file, Reading(), kind="lines"):
         assert isinstance(column, Column)  # with errors="strict" there are no skips
         for number, line in enumerate(strings(column), column.first + 1):
             if line.strip():

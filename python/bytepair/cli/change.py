@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 import bytepair
-from bytepair.cli import option, paths
+from bytepair.cli import option
 from bytepair.cli.messages import BadValue, Misuse, in_words, tell, with_options
-from bytepair.cli.paths import OUTPUT_FILE
+from bytepair.cli.option import OUTPUT_FILE
 from bytepair.corpus.column import Errors
 from bytepair.files.outputs import check_output, write_whole
 
@@ -199,7 +199,7 @@ def extend(
     tok = bytepair.load(tokenizer, pattern=pattern)
     reading = bytepair.Reading(column=column, errors=errors, max_chars=max_chars)
     larger = bytepair.extend(
-        tok, paths.files(source), extra,
+        tok, option.files(source), extra,
         ties=ties, min_count=min_count, reading=reading, threads=threads,
     )  # fmt: skip
     path = larger.save(out, overwrite=overwrite)

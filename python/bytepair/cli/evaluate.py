@@ -12,11 +12,10 @@ from typing import Any
 import click
 
 import bytepair
-from bytepair.cli import option, paths
+from bytepair.cli import option
 from bytepair.cli.messages import Misuse, tell
-from bytepair.cli.paths import OUTPUT_FILE
-from bytepair.corpus.files import Files, announce, of_split, splits_of
-from bytepair.corpus.names import files_matching
+from bytepair.cli.option import OUTPUT_FILE
+from bytepair.corpus.files import Files, announce, files_matching, of_split, splits_of
 from bytepair.files.outputs import write_whole
 
 
@@ -59,13 +58,18 @@ from bytepair.files.outputs import write_whole
 )
 @click.option("--base", help="With --parallel: the reference language.")
 def evaluate(
+    tokenizer: str,
+    pattern: str | None,
+    against: tuple[str, ...],
+    train: tuple[str, ...],
+    val: tuple[str, ...],
     markdown: bool,
     as_json: bool,
     sizes: Path | None,
     token_bytes: Path | None,
     parallel: tuple[str, ...],
     base: str | None,
-    **options: Any,
+    **reading: Any,
 ) -> None:
     """Compare tokenizers: compression by text and language, token usage, vocabulary, sizes.
 
@@ -80,15 +84,25 @@ def evaluate(
         )  # fmt: skip
     else:
         option.refuse("it needs --parallel", "base")
+        if not train and not val:
+            nothing = "there is neither --train nor --val to read"
+            option.refuse(nothing, "max_chars", "column", "errors")
     option.ending(sizes, ".csv", ".svg")
     option.ending(token_bytes, ".npy", ".pt")
+    tok = bytepair.load(tokenizer, pattern=pattern)
     if token_bytes:
-        own = bytepair.load(options["tokenizer"], pattern=options["pattern"])
-        bytepair.evaluate.save_token_bytes(own, token_bytes, overwrite=True)
+        bytepair.evaluate.save_token_bytes(tok, token_bytes, overwrite=True)
+    who = _names(tokenizer, against)
     if parallel:
-        _parallel(parallel, base, markdown=markdown, as_json=as_json, **options)
+        _parallel(tok, who, parallel, base, markdown=markdown, as_json=as_json, **reading)
         return
-    evaluation = _evaluation(**options)
+    texts = {
+        name: bytepair.evaluate.documents(_files_of(some, split), **reading)
+        for kind, sources, split in (("train", train, "train"), ("validation", val, "val"))
+        for name, some in option.named_paths(sources, kind).items()
+    }
+    evaluation = bytepair.evaluate.measure(tok, **who, texts=texts)
+    _tell_missing(evaluation.missing)
     if sizes:
         _write_sizes(evaluation, sizes)
     if as_json:
@@ -100,25 +114,14 @@ def evaluate(
 
 
 def _parallel(
-    parallel: Sequence[str],
-    base: str | None,
-    *,
-    tokenizer: str,
-    pattern: str | None,
-    against: Sequence[str],
-    markdown: bool,
-    as_json: bool,
-    column: str,
-    errors: Any,
-    **_: Any,
-) -> None:
-    from bytepair.evaluate.texts import rivals_of
+    tok: bytepair.Tokenizer, who: dict[str, Any], parallel: Sequence[str], base: str | None, *,
+    markdown: bool, as_json: bool, column: str, errors: Any, **_: Any,
+) -> None:  # fmt: skip
+    from bytepair.evaluate.evaluation import rivals_of
 
-    tokenizers, missing = rivals_of(
-        bytepair.load(tokenizer, pattern=pattern), **_names(tokenizer, against)
-    )
+    tokenizers, missing = rivals_of(tok, **who)
     _tell_missing(missing)
-    texts = bytepair.evaluate.parallel(paths.groups_of(parallel), column=column, errors=errors)
+    texts = bytepair.evaluate.parallel(option.groups_of(parallel), column=column, errors=errors)
     costs = bytepair.evaluate.compress(tokenizers, texts)
     table = bytepair.evaluate.parity(costs, base)
     if as_json:
@@ -139,27 +142,6 @@ def _write_sizes(evaluation: bytepair.evaluate.Evaluation, path: Path) -> None:
         write_whole(path, picture.getvalue())
     else:
         sweep.save(path, overwrite=True)
-
-
-def _evaluation(
-    tokenizer: str,
-    pattern: str | None,
-    against: Sequence[str],
-    train: Sequence[str],
-    val: Sequence[str],
-    **reading: Any,
-) -> bytepair.evaluate.Evaluation:
-    if not train and not val:
-        option.refuse("there is neither --train nor --val to read", "max_chars", "column", "errors")
-    texts = {
-        name: bytepair.evaluate.documents(_files_of(some, split), **reading)
-        for kind, sources, split in (("train", train, "train"), ("validation", val, "val"))
-        for name, some in paths.named_paths(sources, kind).items()
-    }
-    tok = bytepair.load(tokenizer, pattern=pattern)
-    evaluation = bytepair.evaluate.measure(tok, **_names(tokenizer, against), texts=texts)
-    _tell_missing(evaluation.missing)
-    return evaluation
 
 
 def _tell_missing(names: Collection[str]) -> None:

@@ -15,9 +15,9 @@ from typing import Any, Final
 import click
 
 import bytepair
-from bytepair.cli import option, paths
+from bytepair.cli import option
 from bytepair.cli.messages import Failure, Misuse, in_words, tell
-from bytepair.cli.paths import OUTPUT_FILE
+from bytepair.cli.option import OUTPUT_FILE
 from bytepair.errors import visible
 
 #: How many first, last and longest tokens are listed.
@@ -163,7 +163,7 @@ def compare(
     if names[0] == names[1]:
         names = [one, two] if one != two else ["one", "two"]
     comparison = bytepair.evaluate.compare(
-        one, two, paths.files(source) if source else None,
+        one, two, option.files(source) if source else None,
         by=by, special=special, names=(names[0], names[1]), patterns=(pattern, pattern_of_two),
         reading=bytepair.Reading(**reading),
     )  # fmt: skip
@@ -280,10 +280,20 @@ def explore(
         option.refuse("these options need --export", "text", "special", "all_views")
     else:
         option.refuse("--export starts no server", "host", "port")
-    loaded, missing = _opened(tokenizers or _usual(), patterns)
+    if not tokenizers:
+        local = bytepair.tokenizer.list_vocabularies().files
+        tokenizers = tuple(name for name in bytepair.explore.PUBLISHED if name in local)
+        if Path("tokenizer").exists() or not tokenizers:
+            tokenizers = ("tokenizer", *tokenizers)
+    loaded, missing = _opened(tokenizers, patterns)
     if export is not None:
-        if text is None:
-            text = PROMPT if all_views and sys.stdin.isatty() else _input()
+        if text is None and all_views and sys.stdin.isatty():
+            text = PROMPT
+        try:
+            text = sys.stdin.buffer.read().decode() if text is None else text
+        except UnicodeDecodeError as error:
+            problem = f"standard input is not UTF-8 at byte {error.start}"
+            raise Failure(problem, "convert it, for example with iconv") from None
         bytepair.explore.save(
             loaded, text, export, special=special == "all", all_views=all_views, overwrite=True
         )
@@ -297,20 +307,6 @@ def explore(
     if open_page:
         webbrowser.open(server.url)
     server.serve_forever()
-
-
-def _usual() -> list[str]:
-    local = bytepair.tokenizer.list_vocabularies().files
-    known = [name for name in bytepair.explore.PUBLISHED if name in local]
-    return ["tokenizer", *known] if Path("tokenizer").exists() or not known else known
-
-
-def _input() -> str:
-    try:
-        return sys.stdin.buffer.read().decode()
-    except UnicodeDecodeError as error:
-        problem = f"standard input is not UTF-8 at byte {error.start}"
-        raise Failure(problem, "convert it, for example with iconv") from None
 
 
 def _opened(

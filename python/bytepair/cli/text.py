@@ -8,14 +8,14 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final
 
 import click
 
 import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import BadValue
-from bytepair.corpus.column import REPAIR, Errors, Skip, SkipLog, TextBatch, strings
+from bytepair.corpus.column import REPAIR, Column, Errors, Skip, SkipLog, TextBatch, strings
 from bytepair.corpus.files import LFS, Files, is_plain_text, kind_of
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.source import ResolvedSource, Texts, resolve_files
@@ -97,14 +97,8 @@ def _write(parts: Iterable[Sequence[int]], begin: str, between: str, end: str) -
     sys.stdout.write(f"{end}\n")
 
 
-class Documents(NamedTuple):
-    """The documents of a table (parquet or jsonl), in batches."""
-
-    batches: Iterator[TextBatch]
-
-
 def _encoded(
-    sources: Iterable[Iterator[str] | Documents],
+    sources: Iterable[Iterator[str] | TextBatch],
     tok: bytepair.Tokenizer,
     how: dict[str, Any],
     lines: bool,
@@ -112,14 +106,17 @@ def _encoded(
 ) -> Iterator[Iterable[Sequence[int]]]:
     """The ids of each document, in parts; for counts, ranges of their number."""
     for source in sources:
-        if lines and isinstance(source, Documents):
-            raise BadValue("--lines is for text; a table has one document per row")
-        if not lines and not isinstance(source, Documents):
+        batches: Iterable[TextBatch]
+        if isinstance(source, list | Column):
+            if lines:
+                raise BadValue("--lines is for text; a table has one document per row")
+            batches = [source]
+        elif lines:
+            batches = read_batches(Texts(_lines(source)))
+        else:
             yield _streamed(tok, source, how)
             continue
-        for batch in (
-            source.batches if isinstance(source, Documents) else read_batches(Texts(_lines(source)))
-        ):
+        for batch in batches:
             texts = strings(batch)
             if only_counts:
                 numbers = bytepair.tokenizer.count_batch(tok, texts, **how).tolist()
@@ -145,33 +142,29 @@ def _streamed(
 
 def _sources(
     names: tuple[str, ...], text: str | None, reading: bytepair.Reading, skips: SkipLog
-) -> Iterator[Iterator[str] | Documents]:
-    """The inputs: each text as an iterator of pieces, each table as documents."""
+) -> Iterator[Iterator[str] | TextBatch]:
+    """The inputs: each text that is not skipped as an iterator of pieces; tables in batches."""
 
     def read(source: ResolvedSource) -> Iterator[TextBatch]:
         return read_batches(source, reading, on_skip=skips.add)
 
     if text is not None:
-        yield from _whole(read(Texts([text])))
+        if texts := list(read(Texts([text]))):
+            yield iter(strings(texts[0]))
         return
     for name in names or ("-",):
         if name == "-":
             yield from _stream(sys.stdin.buffer, "standard input", reading, skips)
             continue
         for file in resolve_files(name, "all").files:
+            batches = read(Files([file]))
             if file.cloud is None and is_plain_text(file.path):
                 with Path(file.path).open("rb") as opened:
                     yield from _stream(opened, file.name, reading, skips)
-            elif kind_of(file.path) == "text":
-                yield from _whole(read(Files([file])))
-            else:
-                yield Documents(read(Files([file])))
-
-
-def _whole(batches: Iterator[TextBatch]) -> Iterator[Iterator[str]]:
-    """One text, or none if it is skipped."""
-    if texts := list(chain.from_iterable(map(strings, batches))):
-        yield iter(texts)
+            elif kind_of(file.path) != "text":
+                yield from batches
+            elif whole := [text for batch in batches for text in strings(batch)]:
+                yield iter(whole)
 
 
 def _stream(
@@ -224,8 +217,7 @@ def _lines(pieces: Iterable[str]) -> Iterator[str]:
 
 
 @option.command(
-    "bytepair decode 72 101 108 108 111",
-    "echo 'Hello world' | bytepair encode | bytepair decode",
+    "bytepair decode 72 101 108 108 111", "echo 'Hello world' | bytepair encode | bytepair decode"
 )
 @click.argument("ids", nargs=-1)
 @option.tokenizer

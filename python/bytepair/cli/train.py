@@ -11,8 +11,8 @@ from typing import Any, Final
 import click
 
 import bytepair
-from bytepair.cli import option, paths
-from bytepair.cli.paths import FOLDER
+from bytepair.cli import option
+from bytepair.cli.option import FOLDER
 from bytepair.files.outputs import check_output, remove_own
 
 #: The default vocabulary size for the sample text, which is small.
@@ -83,15 +83,6 @@ superword_options = option.together(
 SUPERWORDS: Final = ("start", "pattern", "counts")
 
 
-def parity_of(options: dict[str, Any]) -> list[bytepair.training.Parity]:
-    """Remove the parity options from those of a command; what they say, if they are given."""
-    development = options.pop("development")
-    if not options.pop("parity"):
-        option.refuse("it needs --parity", "development")
-        return []
-    return [bytepair.training.Parity(paths.groups_of(development) if development else None)]
-
-
 def superwords_of(options: dict[str, Any]) -> list[bytepair.training.Superwords]:
     """Remove the superword options from those of a command; what they say, if they are given."""
     values = {name: options.pop(f"superword_{name}") for name in SUPERWORDS}
@@ -137,6 +128,8 @@ def train(
     overwrite: bool,
     weight: tuple[str, ...],
     mixture: str | None,
+    parity: bool,
+    development: tuple[str, ...],
     threads: int | None,
     pattern: str | None,
     special_tokens: tuple[str, ...],
@@ -157,10 +150,14 @@ def train(
     )
     if out.is_dir():
         check_output(out / "tokenizer.bytepair", overwrite=overwrite)
-    has_groups = mixture is not None or options["parity"]
-    recipe: list[Any] = [*parity_of(options), *superwords_of(options)]
+    recipe: list[Any] = superwords_of(options)
+    if parity:
+        groups = option.groups_of(development) if development else None
+        recipe.append(bytepair.training.Parity(groups))
+    else:
+        option.refuse("it needs --parity", "development")
     if mixture is not None:
-        recipe.append(bytepair.training.Mixture(paths.numbers_of(mixture, "--mixture")))
+        recipe.append(bytepair.training.Mixture(option.numbers_of(mixture, "--mixture")))
     training: dict[str, Any] = {
         "special_tokens": () if no_special_tokens else special_tokens or "nanochat",
         "options": option.taken(bytepair.TrainOptions, options),
@@ -171,7 +168,8 @@ def train(
         vocab_size = 65536 if source else SAMPLE_VOCAB_SIZE
     started = time.perf_counter()
     how: dict[str, Any] = {"pattern": pattern, "threads": threads, "reading": reading}
-    text = paths.groups_of(source) if has_groups else _source(source, weight, **how)
+    has_groups = mixture is not None or parity
+    text = option.groups_of(source) if has_groups else _source(source, weight, **how)
     tokenizer = bytepair.train(
         text, vocab_size, pattern=pattern, ties=ties, recipe=recipe, threads=threads,
         # With weights, the text has already been read.
@@ -188,7 +186,11 @@ def train(
     if len(curve) > 1 and curve[0]:
         click.echo(_curve(bytepair.evaluate.sweep(tokenizer)))
     if not source:
-        click.echo(_bytes_per_token(tokenizer))
+        texts = [path.read_text(encoding="utf-8") for path in bytepair.sample.paths()]
+        parts = {"Shakespeare": texts[:1], "text in sixty languages": texts[1:]}
+        [one, two] = bytepair.evaluate.compress({"": tokenizer}, parts)
+        english = f"{one.ratio(''):.2f} bytes per token on {one.text}"
+        click.echo(f"{english}, {two.ratio(''):.2f} on {two.text}")
     size = path.stat().st_size / 1e6
     click.echo(f"{tokenizer.vocab_size:,} ids in {seconds:.2f} s, saved to {path} ({size:.2f} MB)")
     click.echo(f"next: bytepair evaluate {path.parent}, or bytepair explore {path.parent}")
@@ -209,13 +211,13 @@ def _source(names: tuple[str, ...], weight: tuple[str, ...], **how: Any) -> Any:
         if bytepair.Counts.is_counts_file(name):
             return bytepair.training.load_counts(name)
         pattern = how["pattern"] or "nanochat"
-        return bytepair.count(paths.files((name,)), **{**how, "pattern": pattern})
+        return bytepair.count(option.files((name,)), **{**how, "pattern": pattern})
 
     if weight:
         option.refuse("--weight counts each source separately", "max_chars")
     if weight or (names and all(map(bytepair.Counts.is_counts_file, names))):
-        return paths.weighted(names, weight, counts_of)
-    return paths.files(names) if names else bytepair.sample.paths()
+        return option.weighted(names, weight, counts_of)
+    return option.files(names) if names else bytepair.sample.paths()
 
 
 def _curve(sweep: bytepair.evaluate.Sweep) -> str:
@@ -226,11 +228,3 @@ def _curve(sweep: bytepair.evaluate.Sweep) -> str:
     block = "█" if "utf" in (sys.stdout.encoding or "").lower() else "#"
     bars = (f"{size:>9,} {ratio:5.2f} {block * round(40 * ratio / widest)}" for size, ratio in rows)
     return "\n".join(["bytes per token of the training text, by vocabulary size", *bars])
-
-
-def _bytes_per_token(tokenizer: bytepair.Tokenizer) -> str:
-    texts = [path.read_text(encoding="utf-8") for path in bytepair.sample.paths()]
-    counts = [len(ids) for ids in tokenizer.encode_batch(texts)]
-    sizes = [len(text.encode()) for text in texts]
-    english, others = sizes[0] / counts[0], sum(sizes[1:]) / sum(counts[1:])
-    return f"{english:.2f} bytes per token on Shakespeare, {others:.2f} on text in sixty languages"

@@ -4,11 +4,10 @@
     >>> sum(batch.num_rows for batch in bytepair.corpus.read_documents(bytepair.sample.paths()))
     61
 
-The modules: `source` (what a source is, and `Reading`), `names` (the files that names refer to),
-`files` (how these files are read, which are for validation, and records of them), `documents` (the
-documents of a file, read ahead by a thread), `read` (batches of any source, or a sample of it),
-`column` (documents in memory, and skipped ones), `arrow` (Arrow columns), `bounds` (memory limits)
-and `download` (published data sets).
+The modules: `source` (what a source is, and `Reading`), `files` (the files that names refer to, how
+they are read, which are for validation, and records of them), `read` (the documents of a file, read
+ahead by a thread, batches of any source, or a sample of it), `column` (documents in memory, skipped
+ones, and memory limits), `arrow` (Arrow columns) and `download` (published data sets).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -17,17 +16,17 @@ from bytepair._internal.extras import lazy as _lazy
 
 if _TYPE_CHECKING:
     from bytepair.corpus import download
-    from bytepair.corpus.documents import read_documents
     from bytepair.corpus.download import download_dataset
-    from bytepair.corpus.names import Paths, list_files
+    from bytepair.corpus.files import Paths, list_files
+    from bytepair.corpus.read import read_documents
     from bytepair.corpus.source import Texts
 
 _lazy(
     __name__,
     {
-        "documents": ("read_documents",),
         "download": ("download", "download_dataset"),
-        "names": ("Paths", "list_files"),
+        "files": ("Paths", "list_files"),
+        "read": ("read_documents",),
         "source": ("Texts",),
     },
 )

@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, Final
@@ -214,27 +213,35 @@ def is_inside(path: str) -> bool:
 
 
 def fetch_all(
-    files: list[Remote],
-    dir: Path,
-    *,
-    workers: int = 4,
-    progress: bool | Callback | None = None,
+    files: list[Remote], dir: Path, *, workers: int = 4, progress: bool | Callback | None = None
 ) -> list[Path]:
     """Download files in parallel; the first failure cancels the others."""
-    stop = Event()
+    stop, lock, sizes, got = Event(), Lock(), dict[int, int](), Counter[int]()
     with Bar(progress) as bar, ThreadPoolExecutor(workers, "bytepair-download") as pool:
-        received = _Received(len(files), bar)
+
+        def report(number: int, gained: int, missing: int | None) -> None:
+            """Add what a file has gained; its size is known from what is still missing."""
+            if gained and stop.is_set():
+                raise DownloadError(CANCELLED)
+            with lock:
+                got[number] += gained
+                if missing is not None:
+                    sizes[number] = got[number] + missing
+                known = [size for size in sizes.values() if size]
+                # A file of unknown size is assumed to have the average size of the others.
+                others = (len(files) - len(sizes)) * sum(known) // max(len(known), 1)
+                if done := got.total():
+                    bar.update("load", done, sum(known) + others or None)
 
         def load(number: int) -> Path:
-            def gained(size: int) -> None:
-                if stop.is_set():
-                    raise DownloadError(CANCELLED)
-                received.add(number, size)
-
-            path, missing = dir / files[number].name, partial(received.expect, number)
+            path = dir / files[number].name
             check_inside(dir, path)
-            fetch(files[number], path, on_bytes=gained, on_size=missing, stop=stop)
-            received.expect(number, 0)
+            fetch(
+                files[number], path, stop=stop,
+                on_bytes=lambda size: report(number, size, None),
+                on_size=lambda size: report(number, 0, size),
+            )  # fmt: skip
+            report(number, 0, 0)
             return path
 
         tasks = [pool.submit(load, number) for number in range(len(files))]
@@ -246,35 +253,6 @@ def fetch_all(
                 stop.set()
                 pool.shutdown(cancel_futures=True)
         return [task.result() for task in [*failed, *tasks]][len(failed) :]
-
-
-class _Received:
-    """Adds up the bytes received by several threads.
-
-    For the total, a file of unknown size is assumed to have the average size of the others.
-    """
-
-    def __init__(self, files: int, bar: Bar) -> None:
-        self._files, self._bar, self._lock = files, bar, Lock()
-        self._sizes: dict[int, int] = {}
-        self._got: Counter[int] = Counter()
-
-    def expect(self, number: int, size: int) -> None:
-        with self._lock:
-            self._sizes[number] = self._got[number] + size
-            self._report()
-
-    def add(self, number: int, size: int) -> None:
-        with self._lock:
-            self._got[number] += size
-            self._report()
-
-    def _report(self) -> None:
-        sizes = [size for size in self._sizes.values() if size]
-        unknown = self._files - len(self._sizes)
-        total = sum(sizes) + unknown * sum(sizes) // len(sizes) if sizes else None
-        if done := self._got.total():
-            self._bar.update("load", done, total)
 
 
 def fetch(
@@ -312,9 +290,8 @@ def fetch(
             reached = transfer.has_answer or isinstance(error, _RetryError)
             most = attempts if reached else min(attempts, MOST_FAILURES_UNREACHED)
             if failures >= most:
-                raise DownloadError(
-                    f"cannot download {file.url} after {most} attempts: {_reason(error)}"
-                ) from error
+                text = f"cannot download {file.url} after {most} attempts: {_reason(error)}"
+                raise DownloadError(text) from error
             longer = min(pause * 2**failures, MOST_PAUSE_SECONDS) * random.uniform(0.5, 1.0)
             if stop.wait(max(longer, getattr(error, "wait", 0.0))):
                 raise DownloadError(CANCELLED) from None
@@ -342,23 +319,19 @@ def _reason(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
+@dataclass
 class _Transfer:
-    def __init__(
-        self,
-        file: Remote,
-        path: Path,
-        timeout: float,
-        on_bytes: Callable[[int], object],
-        on_size: Callable[[int], object],
-    ) -> None:
-        self._file, self._path, self._timeout = file, path, timeout
-        self._on_bytes, self._on_size = on_bytes, on_size
-        self._partial = path.with_name(f".{path.name}.partial")
-        self._tag = path.with_name(f".{path.name}.etag")
-        self.lock = path.with_name(f".{path.name}.lock")
-        self._size, self._sha256 = file.size, file.sha256
-        #: Whether the server has answered.
-        self.has_answer = False
+    _file: Remote
+    _path: Path
+    _timeout: float
+    _on_bytes: Callable[[int], object]
+    _on_size: Callable[[int], object]
+    has_answer: bool = False  # of the server
+
+    def __post_init__(self) -> None:
+        names = (f".{self._path.name}.{what}" for what in ("partial", "etag", "lock"))
+        self._partial, self._tag, self.lock = map(self._path.with_name, names)
+        self._size, self._sha256 = self._file.size, self._file.sha256
 
     @property
     def size(self) -> int:
@@ -505,17 +478,6 @@ class _Redirect(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _opener(*, follow: bool) -> urllib.request.OpenerDirector:
-    opener = urllib.request.OpenerDirector()
-    for handler in (
-        urllib.request.ProxyHandler(), urllib.request.HTTPHandler(), urllib.request.HTTPSHandler(),
-        urllib.request.HTTPDefaultErrorHandler(), urllib.request.HTTPErrorProcessor(),
-        urllib.request.UnknownHandler(), _Redirect(follow),
-    ):  # fmt: skip
-        opener.add_handler(handler)
-    return opener
-
-
 def _opened(
     url: str, method: str, headers: dict[str, str], timeout: float, *, follow: bool = True
 ) -> tuple[Any, Any, int]:
@@ -524,8 +486,15 @@ def _opened(
     request.add_header("User-Agent", "bytepair")
     if (token := os.environ.get("HF_TOKEN")) and url.startswith("https://"):
         request.add_unredirected_header("Authorization", f"Bearer {token}")
+    opener = urllib.request.OpenerDirector()  # without the handlers of files and FTP
+    for handler in (
+        urllib.request.ProxyHandler(), urllib.request.HTTPHandler(), urllib.request.HTTPSHandler(),
+        urllib.request.HTTPDefaultErrorHandler(), urllib.request.HTTPErrorProcessor(),
+        urllib.request.UnknownHandler(), _Redirect(follow),
+    ):  # fmt: skip
+        opener.add_handler(handler)
     try:
-        response: Any = _opener(follow=follow).open(request, timeout=timeout)
+        response: Any = opener.open(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         if error.code == 416 or (not follow and 300 <= error.code < 400):
             return error, error.headers, error.code

@@ -15,7 +15,7 @@ objects | Arrow data: a column of text, or the column `column` of a table |
 | a data set of the package `datasets`, also a streamed one | its column `column` |
 | an iterable of mappings, such as rows of jsonl | the field `column` of each |
 
-`names` finds the files that names refer to. If a source has several columns, the logger `bytepair`
+If a source has several columns, the logger `bytepair`
 reports which one is read before the work begins.
 """
 
@@ -28,21 +28,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from bytepair._internal.checks import check_choice, check_kind, check_whole
+from bytepair._internal.checks import DOCUMENT_BYTES, check_choice, check_kind, check_whole
 from bytepair.corpus.arrow import is_arrow
-from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.files import (
     LOG,
     MOST_NAMED,
     Files,
+    Paths,
     Split,
     announce,
+    exists,
+    files_matching,
     has_known_ending,
     of_split,
     unsplit,
 )
-from bytepair.corpus.names import Paths, exists, files_matching
 from bytepair.errors import CorpusError
 
 #: The type of a source of text; see the table above.
@@ -112,7 +113,6 @@ class Reading:
     checkpoint: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
-        """Check all values before anything is read."""
         check_kind("column", self.column, str)
         check_choice("errors", self.errors, get_args(Errors))
         check_whole("max_document_bytes", self.max_document_bytes, least=1)
@@ -275,9 +275,18 @@ def _peeked(items: Iterable[Any]) -> tuple[list[Any], Iterable[Any]]:
 
 
 def _check_texts(first: list[str]) -> None:
-    """Refuse texts if one is the path of an existing file, or all look like paths."""
-    path = next((text for text in first if _may_be_path(text) and exists(text)), None)
-    if path is None and first and all(map(_looks_like_path, first)):
+    """Refuse texts if one is the path of an existing file, or all look like paths.
+
+    A path is short, without line breaks; it looks like one if it has no white space, and a path
+    separator or a known suffix.
+    """
+    short = [text for text in first if re.fullmatch(r"[^\n\0]{1,4095}", text)]
+    looks = [
+        text for text in short
+        if not re.search(r"\s", text) and (re.search(r"[/\\]", text) or has_known_ending(text))
+    ]  # fmt: skip
+    path = next(filter(exists, short), None)
+    if path is None and first and len(looks) == len(first):
         path = first[0]
     if path is not None:
         raise CorpusError(
@@ -286,15 +295,3 @@ def _check_texts(first: list[str]) -> None:
             hint="to read files, pass a pathlib.Path for each, or bytepair.corpus.Paths(names); "
             "to use the strings as texts, pass bytepair.corpus.Texts(strings)",
         )
-
-
-def _may_be_path(text: str) -> bool:
-    """Whether a text may be a path: short and without line breaks, so that few are looked up."""
-    return 0 < len(text) < 4096 and "\n" not in text and "\0" not in text
-
-
-def _looks_like_path(text: str) -> bool:
-    """Whether a text has no white space, and has a path separator or a known suffix."""
-    if not _may_be_path(text) or re.search(r"\s", text):
-        return False
-    return "/" in text or "\\" in text or has_known_ending(text)

@@ -26,7 +26,7 @@ from bytepair.corpus.files import Input
 from bytepair.errors import InUseError, ShardError, warn
 from bytepair.files.outputs import check_alone, remove_own
 from bytepair.files.safe import check_own_folder, check_regular
-from bytepair.shards import manifest, state
+from bytepair.shards import manifest, writer
 from bytepair.shards.manifest import DamageError, ShardPart
 
 
@@ -163,7 +163,7 @@ class TaskFolder:
         """Create the folder for this job, or join it; any number of ranks may call this."""
         check_own_folder(self.root)
         self.root.mkdir(parents=True, exist_ok=True)
-        state.check_contents(self.root, ROOT_NAMES)
+        writer.check_contents(self.root, ROOT_NAMES)
         path = self.root / manifest.JOB
         while not path.exists():  # if several ranks begin at once, one writes it
             with suppress(InUseError), manifest.locked(self.root):
@@ -180,7 +180,7 @@ class TaskFolder:
     def _record(self) -> dict[str, Any]:
         """The recorded job of the folder; a `ShardError` if it is another one."""
         before = manifest.read_json(self.root / manifest.JOB, self.root, manifest.parse_job)
-        state.check_job(self.root, before, self.job, self.root.parent)
+        writer.check_job(self.root, before, self.job, self.root.parent)
         return before
 
     def _folders(self) -> list[Path]:
@@ -209,7 +209,7 @@ class TaskFolder:
         checksums.
         """
         folder = self.of(task)
-        state.check_contents(folder, self._task_names)
+        writer.check_contents(folder, self._task_names)
         if self.is_done(task):
             return
         with manifest.locked(folder):
@@ -218,7 +218,7 @@ class TaskFolder:
                 for name in self.names:
                     check_alone(folder / name)
                 values = work(folder)
-                parts = [asdict(state.part_of(folder, name)) for name in self.names]
+                parts = [asdict(writer.part_of(folder, name)) for name in self.names]
                 manifest.write_json(folder / MARK, {**values, "parts": parts})
 
     def redo_broken(self, work: list[Task], redo: Callable[[Task], None]) -> None:
@@ -234,14 +234,14 @@ class TaskFolder:
     def _wrong(self, task: Task) -> str:
         """What is wrong with the results of a task; empty if they are whole."""
         folder, names = self.of(task), list(self.names)
-        state.check_contents(folder, self._task_names)
+        writer.check_contents(folder, self._task_names)
         for name in (*names, MARK):
             check_regular(folder / name)
         try:
             parts = self.mark(task, _parts)
             if [part.file for part in parts] != names or any(part.offset for part in parts):
                 return f"{MARK} does not name the files {', '.join(names)}"
-            wrong = [state.wrong_part(folder, part, end=part.bytes) for part in parts]
+            wrong = [writer.wrong_part(folder, part, end=part.bytes) for part in parts]
             return "; ".join(filter(None, wrong))
         except FileNotFoundError as error:
             return f"{error.filename} is gone"
@@ -258,13 +258,13 @@ class TaskFolder:
         if not path.exists():
             return
         before = manifest.read_json(path, self.root, manifest.parse_job)
-        if state.differing(before, self.job, self.root.parent):
+        if writer.differing(before, self.job, self.root.parent):
             return
-        state.check_contents(self.root, ROOT_NAMES)
+        writer.check_contents(self.root, ROOT_NAMES)
         try:
             for folder in self._folders():
-                state.remove_folder(folder, self._task_names)
-            state.remove_folder(self.root, re.escape(manifest.JOB))
+                writer.remove_folder(folder, self._task_names)
+            writer.remove_folder(self.root, re.escape(manifest.JOB))
         except PermissionError as error:
             warn(f"the result is whole, but {self.root} cannot be removed: {error.strerror}")
 
@@ -285,7 +285,6 @@ class Ranks:
     ray: bool
 
     def __post_init__(self) -> None:
-        """Check this before anything is read or written."""
         if not self.ray:
             return
         if self.rank is not None or self.world_size is not None:

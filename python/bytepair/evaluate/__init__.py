@@ -12,13 +12,20 @@ decoded to text and encoded again on the way.
 
 from bytepair.evaluate.comparison import Comparison, Difference, compare
 from bytepair.evaluate.evaluation import (
+    USUAL_RIVALS,
+    Compression,
     Evaluation,
     Language,
     Sweep,
     by_language,
+    compress,
     compression_curve,
     declarations,
+    documents,
+    gini,
     measure,
+    parallel,
+    samples,
     sweep,
 )
 from bytepair.evaluate.table import (
@@ -29,15 +36,6 @@ from bytepair.evaluate.table import (
     to_json,
     to_markdown,
     to_terminal,
-)
-from bytepair.evaluate.texts import (
-    USUAL_RIVALS,
-    Compression,
-    compress,
-    documents,
-    gini,
-    parallel,
-    samples,
 )
 from bytepair.evaluate.vocabulary import (
     Use,

@@ -113,11 +113,9 @@ class Comparison:
     first: Difference | None = None
 
     def __bool__(self) -> bool:
-        """Whether the tokens of all texts are equal."""
         return self.differing == 0
 
     def __str__(self) -> str:
-        """In words."""
         texts = f"{self.texts:,} text{'s'[: self.texts != 1]}"
         if self.first is None:
             return f"equal on {texts}, {self.tokens:,} tokens"

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bytepair._internal.drawing import html_table, readable
 from bytepair.errors import CorpusError, visible
-from bytepair.evaluate.evaluation import Evaluation, Language
-from bytepair.evaluate.texts import Compression, gini
+from bytepair.evaluate.evaluation import Compression, Evaluation, Language, gini
 from bytepair.evaluate.vocabulary import RENYI_ORDER
 from bytepair.tokenizer import Tokenizer
 

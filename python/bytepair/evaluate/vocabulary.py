@@ -325,15 +325,9 @@ def nats_and_bytes(losses: Any, targets: Any, token_bytes: Any) -> tuple[float, 
 
 
 def bits_per_byte(losses: Any, targets: Any, token_bytes: Any) -> float:
-    """The number of bits that a model needs per byte of the text.
+    """The bits that a model needs per byte of the text; the arguments are as in `nats_and_bytes`.
 
-    Args:
-        losses: the loss of each target in nats, any shape.
-        targets: the ids to predict, of the same shape; negative ones are ignored.
-        token_bytes: the number of bytes of each id; see `token_lengths`.
-
-    Returns:
-        Bits per byte; infinity if no target has bytes.
+    It is infinity if no target has bytes.
 
     Example:
         >>> import numpy as np

@@ -22,12 +22,4 @@ The files: `answers` (what the page can ask; the compiled module answers; the pa
 from bytepair.explore.answers import PUBLISHED, Answers, Step, merge_steps, save, to_html
 from bytepair.explore.server import Server
 
-__all__ = [
-    "PUBLISHED",
-    "Answers",
-    "Server",
-    "Step",
-    "merge_steps",
-    "save",
-    "to_html",
-]
+__all__ = ["PUBLISHED", "Answers", "Server", "Step", "merge_steps", "save", "to_html"]

@@ -217,23 +217,9 @@ def save(
     all_views: bool = False,
     overwrite: bool = False,
 ) -> Path:
-    """Write the page to a file, atomically.
+    """Write the page of `to_html` to a file, atomically, and return its path.
 
-    Args:
-        tokenizers: see `to_html`.
-        text: see `to_html`.
-        path: the file to write.
-        special: see `to_html`.
-        all_views: see `to_html`.
-        overwrite: whether a file that exists is replaced.
-
-    Returns:
-        The path.
-
-    Raises:
-        OverwriteError: if the file exists, and `overwrite` is false.
-        ArgumentError: as `to_html`.
-        OSError: if the file cannot be written.
+    A file that exists is an `OverwriteError`, unless `overwrite` is true.
     """
     page = to_html(tokenizers, text, special=special, all_views=all_views)
     write_whole(Path(path), page.encode(), overwrite=overwrite)

@@ -15,25 +15,26 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from bytepair._internal.extras import lazy as _lazy
 
 if _TYPE_CHECKING:
-    from bytepair.shards.blend import Blend, BlendedBatches
-    from bytepair.shards.conversations import ConversationBatches, ConversationOptions
     from bytepair.shards.encode import TOKENS_PER_SHARD, ShardOptions
     from bytepair.shards.layout import LAYOUTS
     from bytepair.shards.manifest import Manifest, Shard, ShardPart
-    from bytepair.shards.read import Batches, Dataset, Report, verify
-    from bytepair.shards.texts import TextBatches, TextOptions
+    from bytepair.shards.read import Batches, Blend, BlendedBatches, Dataset, Report, verify
+    from bytepair.shards.texts import (
+        ConversationBatches,
+        ConversationOptions,
+        TextBatches,
+        TextOptions,
+    )
     from bytepair.shards.writer import write
 
 _lazy(
     __name__,
     {
-        "blend": ("Blend", "BlendedBatches"),
-        "conversations": ("ConversationBatches", "ConversationOptions"),
         "encode": ("ShardOptions", "TOKENS_PER_SHARD"),
         "layout": ("LAYOUTS",),
         "manifest": ("Manifest", "Shard", "ShardPart"),
-        "read": ("Batches", "Dataset", "Report", "verify"),
-        "texts": ("TextBatches", "TextOptions"),
+        "read": ("Batches", "Blend", "BlendedBatches", "Dataset", "Report", "verify"),
+        "texts": ("ConversationBatches", "ConversationOptions", "TextBatches", "TextOptions"),
         "writer": ("write",),
     },
 )

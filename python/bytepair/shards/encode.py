@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypedDict, get_args
 
@@ -18,14 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair._internal.checks import check_choice, check_kind, check_whole, refuse
+from bytepair._internal.checks import DOCUMENT_BYTES, check_choice, check_kind, check_whole, refuse
 from bytepair._internal.progress import ShareRead
 from bytepair.corpus import arrow
-from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion
-from bytepair.corpus.column import Column, Errors, Skip, SkipLog
-from bytepair.corpus.documents import DocumentSelection, ahead, read
+from bytepair.corpus.column import Column, Errors, Expansion, Skip, SkipLog
 from bytepair.corpus.files import Files, Input, Split, compression_of, kind_of, of_split, recorded
-from bytepair.corpus.read import read_batches
+from bytepair.corpus.read import DocumentSelection, ahead, read, read_batches
 from bytepair.corpus.source import Reading, ResolvedSource, Source, resolve
 from bytepair.errors import CorpusError, SpecialTokenError
 from bytepair.files.outputs import scratch
@@ -47,13 +45,11 @@ class ShardOptions:
         bos: the name of the special token before each document; True means the usual one, False
             none.
         eos: the name of the special token after each document, as for `bos`; by default none.
-        column: the table column or JSON field that contains the text.
-        doc_cap: the maximum number of characters of a document; the rest is cropped. None means no
-            limit.
-        errors: how to treat a document or file that cannot be read: "strict" raises an error,
-            "replace" replaces invalid UTF-8 and lone surrogates by U+FFFD and is otherwise
-            "strict", "skip" skips it and records it in the manifest.
-        max_document_bytes: the maximum size of a document in a file.
+        column: as in `bytepair.Reading`.
+        doc_cap: as in `bytepair.Reading`.
+        errors: as in `bytepair.Reading`, but "skip" also skips a damaged file from the damage on,
+            and the manifest records what was skipped.
+        max_document_bytes: as in `bytepair.Reading`.
         split: as in `bytepair.count`; or "both": shards of the documents for validation, then those
             for training. As in `corpus.read_documents`, the last file is for validation where no
             data set says it.
@@ -78,7 +74,6 @@ class ShardOptions:
     val_share: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the values before anything is read."""
         check_choice("errors", self.errors, get_args(Errors))
         for name in ("tokens_per_shard", "max_document_bytes", "doc_cap"):
             if (value := getattr(self, name)) is not None:
@@ -113,7 +108,7 @@ class ShardKeywords(TypedDict, total=False):
     val_share: float | None
 
 
-@dataclass(frozen=True)
+@dataclass
 class ShardJob:
     """Everything that determines the shards.
 
@@ -126,21 +121,10 @@ class ShardJob:
     values: dict[str, Any]
     first_input: int = 0  # the number of the first input in the source
 
-    @cached_property
-    def layout(self) -> Layout:
-        """The format."""
-        return layout(self.values["format"])
-
-    @cached_property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the ids."""
-        dtype: np.dtype[Any] = np.dtype(self.values["dtype"])
-        return dtype
-
-    @cached_property
-    def starts(self) -> NDArray[np.int64]:
-        """How many bytes the inputs before each one have, and all together."""
-        return np.cumsum([0, *(file.size for file in self.files)])
+    def __post_init__(self) -> None:
+        self.layout: Layout = layout(self.values["format"])
+        self.dtype: np.dtype[Any] = np.dtype(self.values["dtype"])
+        self.starts: NDArray[np.int64] = np.cumsum([0, *(file.size for file in self.files)])
 
 
 def make_job(
@@ -289,12 +273,12 @@ def encode_all(
     share: ShareRead = ShareRead(),  # noqa: B008 - without a size it says nothing
 ) -> None:
     """Call `take` with the documents from an address on, and with what is left out, in order."""
+    are_tables = [_is_table(file) for file in job.files]
     place = start
     while place.input < len(job.files):
-        is_table = _is_table(job, place.input)
         others = range(place.input + 1, len(job.files))
-        stop = next((n for n in others if _is_table(job, n) != is_table), len(job.files))
-        if is_table:
+        stop = next((n for n in others if are_tables[n] != are_tables[place.input]), others.stop)
+        if are_tables[place.input]:
             whole = min(stop, place.input + OPEN_FILES)
             place = encode_tables(job, place, whole, take, threads, share)
             if place.input == whole:
@@ -303,10 +287,9 @@ def encode_all(
         place = encode_in_order(job, place, stop, take, threads, share)
 
 
-def _is_table(job: ShardJob, number: int) -> bool:
-    """Whether the threads of the core may read an input."""
-    file = job.files[number]
-    is_plain = compression_of(file.path) is None and kind_of(file.path) == "parquet"
+def _is_table(file: Input) -> bool:
+    """Whether the threads of the core may read a file."""
+    is_plain = kind_of(file.path) == "parquet" and compression_of(file.path) is None
     return is_plain and file.cloud is None
 
 
@@ -350,7 +333,7 @@ def encode_in_order(
     One thread reads columns of documents, a second one encodes them on all threads, and the caller
     takes the ids.
     """
-    texts = ahead(_gathered(_pieces(job, start, stop, share)), _is_large)
+    texts = ahead(_gathered(job, start, stop, share), _is_large)
     with closing(ahead(_encoded(texts, job, threads), _is_large)) as stream:
         for item in stream:
             take(item)
@@ -363,6 +346,30 @@ def _is_large(item: list[Placed] | EncodedRows | SkipRecord) -> bool:
     if isinstance(item, EncodedRows):
         return item.ids.nbytes > LARGE_BYTES
     return isinstance(item, list) and sum(text.text_bytes for _, text in item) > LARGE_BYTES
+
+
+def _gathered(
+    job: ShardJob, start: Address, stop: int, share: ShareRead
+) -> Iterator[list[Placed] | SkipRecord]:
+    """Read documents, and join small columns to batches, since there may be many small files."""
+    batch: list[Placed] = []
+    size = 0
+    for piece in _pieces(job, start, stop, share):
+        more = JOIN_BYTES + 1 if isinstance(piece, dict) else piece[1].text_bytes
+        if batch and (size + more > JOIN_BYTES or len(batch) == JOIN_COLUMNS):
+            yield batch
+            batch, size = [], 0
+        if isinstance(piece, dict):
+            yield piece
+            continue
+        batch.append(piece)
+        size += more
+        del piece  # free it while the caller processes the batch
+        if size > JOIN_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _pieces(
@@ -380,28 +387,6 @@ def _pieces(
             else:
                 yield Address(number, piece.first), piece
             del piece  # free it while the caller processes it
-
-
-def _gathered(pieces: Iterator[Placed | SkipRecord]) -> Iterator[list[Placed] | SkipRecord]:
-    """Join small columns to batches, since there may be many small files."""
-    batch: list[Placed] = []
-    size = 0
-    for piece in pieces:
-        more = JOIN_BYTES + 1 if isinstance(piece, dict) else piece[1].text_bytes
-        if batch and (size + more > JOIN_BYTES or len(batch) == JOIN_COLUMNS):
-            yield batch
-            batch, size = [], 0
-        if isinstance(piece, dict):
-            yield piece
-            continue
-        batch.append(piece)
-        size += more
-        del piece
-        if size > JOIN_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
 
 def _encoded(

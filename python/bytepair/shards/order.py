@@ -86,6 +86,10 @@ class Order:
         """Pickled by its fields; what follows from them is computed again."""
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
+    def state_of(self, place: TokenAddress) -> State:
+        """The state of a loader at a place."""
+        return {**dict(zip(("epoch", "chunk", "row"), place, strict=True)), **self.identity}
+
     def place_of(self, state: State, epochs: int | None) -> TokenAddress:
         """The place of a state, which must belong to the same data, options and epochs."""
         check_mapping("state", state, "pass the state of a loader")
@@ -99,18 +103,11 @@ class Order:
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ShardError(f"the state is incomplete: {error}", option="state") from None
         if not (0 <= epoch < 1 << 63 and 0 <= chunk <= self.chunks and 0 <= row < 1 << 63):
-            raise ShardError(
-                f"the state has epoch {epoch}, chunk {chunk} and row {row}, and there are "
-                f"{self.chunks} chunks",
-                option="state",
-            )
+            place = f"epoch {epoch}, chunk {chunk} and row {row}"
+            raise ShardError(f"the state has {place}; there are {self.chunks} chunks")
         if epochs is not None and epoch >= epochs:
-            raise ShardError(
-                f"the state is in epoch {epoch} (from 0), and epochs is {epochs}",
-                option="epochs",
-                value=epochs,
-                hint=f"pass at least epochs={epoch + 1}, or no state to begin again",
-            )
+            text = f"the state is in epoch {epoch} (from 0), and epochs is {epochs}"
+            raise ShardError(text, option="epochs", hint=f"pass at least epochs={epoch + 1}")
         return epoch, chunk, row
 
     def runs(

@@ -1,6 +1,11 @@
-"""Reads shards: documents and batches, mapped from disk, and everything to verify it.
+"""Reads shards: documents and batches, mapped from disk, mixed, and verified.
 
 `Dataset` returns documents, and batches for training; `order` determines the order of batches.
+
+`Blend` mixes folders: row n comes from the folder whose number of rows so far is furthest below its
+share of n (ties: the first folder, as in Megatron's blends). So the order of folders depends on the
+weights alone; no folder is ever a whole row ahead of its share, and after as many rows as the
+denominator of the shares, all shares are exact. Each folder has epochs of its own.
 
 `verify` reads every file whole: its size and the CRC-32 of every part; then the borders of
 documents, and that every id stands for a token. A few documents are decoded, to be looked at.
@@ -10,26 +15,38 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import chain
+from math import inf, lcm
+from numbers import Real
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.checks import check_choice, check_whole, place_of
+from bytepair._internal.checks import check_choice, check_whole, exact_fraction, place_of, refuse
 from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import FileFormatError, ShardError
 from bytepair.properties.entries import NATIVE
 from bytepair.properties.tokens import all_tokens
 from bytepair.shards.layout import check_size, layout
 from bytepair.shards.manifest import Manifest, Shard, ShardSplit
-from bytepair.shards.order import BUFFER_DOCUMENTS, Order, Packing, State, check_numbers, delivered
-from bytepair.shards.state import wrong_shards
+from bytepair.shards.order import (
+    BUFFER_DOCUMENTS,
+    Order,
+    Packing,
+    State,
+    TokenAddress,
+    check_numbers,
+    delivered,
+)  # fmt: skip
+from bytepair.shards.writer import wrong_shards
 from bytepair.tokenizer import Tokenizer, load
+from bytepair.training.counts import check_names
 
 #: The number of shards that are mapped at the same time.
 MAPPED_SHARDS: Final = 64
@@ -88,8 +105,7 @@ class Dataset:
             raise ShardError(
                 f"{folder} has no shards of the split {split!r}, only of {there!r}",
                 option="split",
-                hint="write them to a folder of their own with "
-                f"bytepair.shards.write(..., split={split!r})",
+                hint=f"write a folder of their own, with split={split!r}",
             )
         self._starts = np.cumsum([0, *(s.documents for s in self.shards)])
         self._open: OrderedDict[int, tuple[NDArray[Any], NDArray[Any]]] = OrderedDict()
@@ -209,29 +225,27 @@ class Batches:
         torch: bool,
         state: State | None,
     ) -> None:
-        self._order, self._batch_size, self._torch = order, batch_size, torch
-        self._rank, self._world = rank
-        self._epochs = epochs
         check_numbers(*rank, batch_size=batch_size, epochs=1 if epochs is None else epochs)
+        self._order, self._batch_size, self._torch = order, batch_size, torch
+        self._step, self._first = batch_size * rank[1], batch_size * rank[0]
+        self._epochs = epochs
         self._place = (0, 0, 0) if state is None else order.place_of(state, epochs)
 
     @property
     def state(self) -> State:
         """The position of the next batch: a small dict of plain values, equal on all ranks."""
-        epoch, chunk, row = self._place
-        return {"epoch": epoch, "chunk": chunk, "row": row, **self._order.identity}
+        return self._order.state_of(self._place)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         return self
 
     def __next__(self) -> tuple[Any, Any]:
         """The next batch of this rank; the rows of other ranks are skipped."""
-        step = self._order.runs(self._place, self._batch_size * self._world, self._epochs)
+        step = self._order.runs(self._place, self._step, self._epochs)
         if step is None:
             raise StopIteration
         runs, self._place = step
-        first = self._batch_size * self._rank  # the first row of this rank in the step
-        rows = self._order.copied(runs, first, first + self._batch_size)
+        rows = self._order.copied(runs, self._first, self._first + self._batch_size)
         return delivered(rows[:, :-1], rows[:, 1:], self._torch)
 
 
@@ -253,7 +267,6 @@ class Report:
         return not self.wrong
 
     def __str__(self) -> str:
-        """The report as lines."""
         if self.wrong:
             return "\n".join(self.wrong)
         lines = [f"all is as promised: {self.manifest}, format {self.manifest.format}"]
@@ -335,3 +348,180 @@ def _samples(folder: Path, count: int) -> list[tuple[int, str]]:
     numbers = np.linspace(0, max(len(data) - 1, 0), min(count, len(data)), dtype=np.int64)
     texts = ((int(n), tok.decode(data[int(n)][:SAMPLE_TOKENS].astype(np.uint32))) for n in numbers)
     return [(n, text if len(text) <= 60 else f"{text[:60]}...") for n, text in texts]
+
+
+class Blend:
+    """Folders of shards of one tokenizer, mixed by weights while they are read.
+
+    Args:
+        datasets: the folders, or a `Dataset` of each, by name.
+        weights: the share of each in the rows, by the same names; weights are normalized. A float
+            means its decimal notation: 0.1 is one tenth.
+        split: "train" or "val", for folders; None means both.
+
+    Raises:
+        ShardError: if the folders are of different tokenizers or types, or one has no shards.
+        ArgumentError: if the names differ, or a weight is not positive.
+
+    Example:
+        >>> import bytepair, tempfile
+        >>> tok = bytepair.train(bytepair.sample.paths(), 1000)
+        >>> with tempfile.TemporaryDirectory() as web, tempfile.TemporaryDirectory() as code:
+        ...     _ = bytepair.shards.write(bytepair.sample.paths()[:3], tok, web)
+        ...     _ = bytepair.shards.write(bytepair.sample.paths()[3:], tok, code)
+        ...     blend = bytepair.shards.Blend({"web": web, "code": code}, {"web": 0.7, "code": 0.3})
+        ...     batches = blend.batches(10, 32, packing="stream")
+        ...     inputs, targets = next(batches)
+        >>> inputs.shape, batches.rows, batches.epochs
+        ((10, 32), {'web': 7, 'code': 3}, {'web': 0, 'code': 0})
+    """
+
+    def __init__(
+        self,
+        datasets: Mapping[str, Dataset | str | os.PathLike[str]],
+        weights: Mapping[str, float | Fraction],
+        *,
+        split: Literal["train", "val"] | None = "train",
+    ) -> None:
+        check_names("weights", weights, datasets)
+        self.datasets = {
+            name: data if isinstance(data, Dataset) else Dataset(data, split=split)
+            for name, data in datasets.items()
+        }
+        first, one = next(iter(self.datasets.items()))
+        for name, data in self.datasets.items():
+            for what in ("fingerprint", "dtype"):
+                values = [str(getattr(each.manifest, what)) for each in (one, data)]
+                if values[0] != values[1]:
+                    raise ShardError(
+                        f"{first!r} and {name!r} cannot be blended: the {what} of the first is "
+                        f"{values[0][:12]}, that of the second {values[1][:12]}"
+                    )
+        for name, weight in weights.items():
+            if not isinstance(weight, Real) or not 0 < weight < inf:
+                raise refuse(f"the weight of {name!r}", weight, "a number above 0")
+        shares = {name: exact_fraction(weights[name]) for name in datasets}
+        total = sum(shares.values())
+        self.weights = {name: share / total for name, share in shares.items()}
+
+    def batches(
+        self,
+        batch_size: int,
+        length: int,
+        *,
+        seed: int | None = 0,
+        rank: int = 0,
+        world_size: int = 1,
+        packing: Packing = "best-fit",
+        epochs: int | None = None,
+        state: State | None = None,
+        buffer: int = BUFFER_DOCUMENTS,
+        torch: bool = False,
+    ) -> BlendedBatches:
+        """Iterate over batches of inputs and targets for one rank, as `Dataset.batches` does.
+
+        The seed is that of the shuffle within each folder; `epochs` ends before any folder is read
+        more often than this; a `state` has the same weights.
+        """
+        orders = {
+            name: data.order(length, seed, packing, buffer) for name, data in self.datasets.items()
+        }
+        ranks = (rank, world_size)
+        return BlendedBatches(orders, self.weights, batch_size, ranks, epochs, torch, state)
+
+
+class BlendedBatches(Batches):
+    """The batches of one rank; `state` is the position. Made by `Blend.batches`."""
+
+    def __init__(
+        self,
+        orders: Mapping[str, Order],
+        weights: Mapping[str, Fraction],
+        batch_size: int,
+        rank: tuple[int, int],
+        epochs: int | None,
+        torch: bool,
+        state: State | None,
+    ) -> None:
+        self._orders, self._weights = list(orders.values()), dict(weights)
+        super().__init__(self._orders[0], batch_size, rank, epochs, torch, None)
+        common = lcm(*(weight.denominator for weight in weights.values()))
+        self._shares = [int(weight * common) for weight in weights.values()]
+        self._rows = [0] * len(orders)
+        self._places: list[TokenAddress] = [(0, 0, 0)] * len(orders)
+        if state is not None:
+            self._resume(state)
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """How many rows were taken of each folder, by all ranks together."""
+        return dict(zip(self._weights, self._rows, strict=True))
+
+    @property
+    def epochs(self) -> dict[str, int]:
+        """How often each folder was read to its end."""
+        folders = zip(self._weights, self._orders, self._places, strict=True)
+        return {name: epoch + (chunk == order.chunks) for name, order, (epoch, chunk, _) in folders}
+
+    @property
+    def state(self) -> State:
+        """The position of the next batch: a dict of plain values, equal on all ranks."""
+        folders = {
+            name: order.state_of(place)
+            for name, order, place in zip(self._weights, self._orders, self._places, strict=True)
+        }
+        weights = {name: str(weight) for name, weight in self._weights.items()}
+        return {"rows": self.rows, "weights": weights, "folders": folders}
+
+    def _resume(self, state: State) -> None:
+        try:
+            weights = dict(state["weights"])
+            self._rows = [int(state["rows"][name]) for name in self._weights]
+            places = [dict(state["folders"][name]) for name in self._weights]
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise ShardError(f"the state is not of a blend, or incomplete: {error}") from None
+        if weights != (ours := self.state["weights"]):
+            raise ShardError(f"the state belongs to a blend of weights {weights}, not {ours}")
+        orders = zip(self._orders, places, strict=True)
+        self._places = [order.place_of(place, self._epochs) for order, place in orders]
+
+    def __next__(self) -> tuple[Any, Any]:
+        """The next batch of this rank; the rows of other ranks are skipped."""
+        folders, totals = chosen_rows(self._shares, self._rows, self._step)
+        first, order = self._first, self._order
+        rows = np.empty((self._batch_size, order.width), order.dtype)
+        places = []
+        for number, (order, place) in enumerate(zip(self._orders, self._places, strict=True)):
+            at = np.flatnonzero(folders == number)
+            step = order.runs(place, len(at), self._epochs) if len(at) else ([], place)
+            if step is None:
+                raise StopIteration
+            low, high = np.searchsorted(at, (first, first + self._batch_size)).tolist()
+            rows[at[low:high] - first] = order.copied(step[0], low, high)
+            places.append(step[1])
+        self._rows, self._places = totals, places
+        return delivered(rows[:, :-1], rows[:, 1:], self._torch)
+
+
+def chosen_rows(
+    shares: list[int], rows: list[int], count: int
+) -> tuple[NDArray[np.int64], list[int]]:
+    """The folders of the next rows, and how many rows of each folder, of `shares`, are taken then.
+
+    Example:
+        >>> chosen, rows = chosen_rows([2, 1], [0, 0], 6)
+        >>> chosen.tolist(), rows
+        ([0, 1, 0, 0, 1, 0], [4, 2])
+    """
+    total, rows = sum(shares), list(rows)
+    folders = np.empty(count, np.int64)
+    done = sum(rows)
+    for index in range(count):
+        behind = [
+            share * max(done + index, 1) - total * count_so_far
+            for share, count_so_far in zip(shares, rows, strict=True)
+        ]
+        number = behind.index(max(behind))
+        folders[index] = number
+        rows[number] += 1
+    return folders, rows

@@ -61,7 +61,6 @@ class TorchRows(torch.utils.data.Dataset):  # type: ignore[misc]
         return int(self._starts[-1])
 
     def __getitem__(self, index: int) -> TorchRow:
-        """One row."""
         place = place_of("row", index, len(self))
         shard = int(np.searchsorted(self._starts, place, side="right")) - 1
         start = (place - int(self._starts[shard])) * self._length
@@ -98,7 +97,7 @@ class TorchStream(torch.utils.data.IterableDataset):  # type: ignore[misc]
     ) -> None:
         first = batches(1, length, rank=rank, world_size=world_size, **options)
         # Others have no epochs with an order of their own.
-        self._start = first.state if isinstance(first, Batches) else None
+        self._start = first.state if type(first) is Batches else None
         self._batches, self._length, self._options = batches, length, options
         self._rank, self._world_size, self._labels = rank, world_size, labels
         self._epoch = 0

@@ -127,24 +127,15 @@ def _check_options(
     place: str,
 ) -> None:
     if pattern is not None and tok.pattern != pattern:
-        raise FormatError(
-            place,
-            f"the split pattern is {tok.pattern!r}, not {pattern!r}",
-            option="pattern",
-            value=pattern,
-            hint="omit pattern=",
-        )
+        text = f"the split pattern is {tok.pattern!r}, not {pattern!r}"
+        raise FormatError(place, text, option="pattern", value=pattern, hint="omit pattern=")
     for name, id in special_tokens.items():
         actual = tok.special_tokens.get(name)
         if actual != id:
             there = "does not exist" if actual is None else f"has the id {actual}"
-            raise FormatError(
-                place,
-                f"the special token {name!r} {there}, not {id}",
-                option="special_tokens",
-                value=name,
-                hint="omit special_tokens=",
-            )
+            text = f"the special token {name!r} {there}, not {id}"
+            hint = "omit special_tokens="
+            raise FormatError(place, text, option="special_tokens", value=name, hint=hint)
 
 
 def _native(path: Path, *, check: bool, memory_map: bool) -> Tokenizer:

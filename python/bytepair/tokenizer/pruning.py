@@ -38,15 +38,8 @@ Parents: TypeAlias = dict[bytes, tuple[bytes, bytes]]
 
 #: The notes about training, which do not apply to a pruned vocabulary.
 _OF_TRAINING: Final = {
-    "counts",
-    "exhausted",
-    "min_count",
-    "parity",
-    "pretokens",
-    "superwords",
-    "text_bytes",
-    "ties",
-}
+    "counts", "exhausted", "min_count", "parity", "pretokens", "superwords", "text_bytes", "ties",
+}  # fmt: skip
 
 
 @runtime_checkable
@@ -135,13 +128,10 @@ def prune(
     new = {id: place for place, id in enumerate(old)}
     left_out = _OF_TRAINING if len(remaining) < len(ranks) else ()
     notes = {name: value for name, value in tokenizer.notes.items() if name not in left_out}
-    model = renumbered(
-        tokenizer,
-        {token: new[id] for token, id in ranks.items() if id in new},
-        {name: new[id] for name, id in special.items()},
-        notes,
-        {new[id]: tokenizer.token_bytes(id) for id in twins},
-    )
+    tokens = {token: new[id] for token, id in ranks.items() if id in new}
+    names = {name: new[id] for name, id in special.items()}
+    of_twins = {new[id]: tokenizer.token_bytes(id) for id in twins}
+    model = renumbered(tokenizer, tokens, names, notes, of_twins)
     ids = np.full(tokenizer.vocab_size, -1, np.int32)
     ids[old] = np.arange(len(old))
     if (ids >= 0).all():  # nothing goes; a new model would lack the counts of the merges
@@ -198,12 +188,9 @@ def _room(tokenizer: _core.Tokenizer, vocab_size: int, always: set[bytes]) -> in
     room = vocab_size - len(_unmerged_ids(tokenizer))
     if room < len(always):
         special, least = len(tokenizer.special_tokens), vocab_size - room + len(always)
-        raise VocabularyError(
-            f"vocab_size {vocab_size} is too small for the {special} special tokens and "
-            f"{least - special} bytes, which are always kept",
-            option="vocab_size",
-            hint=f"pass at least {least}",
-        )
+        what = f"{special} special tokens and {least - special} bytes, which are always kept"
+        text = f"vocab_size {vocab_size} is too small for the {what}"
+        raise VocabularyError(text, option="vocab_size", hint=f"pass at least {least}")
     return room
 
 
@@ -257,15 +244,8 @@ def cut(
     """Repeatedly remove the least used token that no other token needs, until the rest fits.
 
     The uses of a removed token are added to its two parts; a token that no merge produces has no
-    parts. Among equally used tokens, the one with the highest id is removed.
-
-    Args:
-        tokens: the tokens, including the intermediate tokens needed to merge them.
-        pairs: the pair that merges into each token.
-        occurrences: the number of occurrences of each token.
-        ids: the id of each token.
-        room: the number of tokens to keep.
-        always: the tokens that are always kept, with their intermediate tokens.
+    parts. Among equally used tokens, the one with the highest id is removed. The tokens include the
+    intermediate ones that others need, and those of `always` are kept.
     """
     tokens, occurrences, needed = set(tokens), dict(occurrences), needed_by(pairs)
 

@@ -1,11 +1,14 @@
-"""Results of encoding that are more than a list of ids, and the session of a growing text.
+"""Results of encoding that are more than a list of ids: of batches, files and growing texts.
 
 `docs/encode.md` has the table of the types of ids: what each method returns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import os
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 from bytepair import _core
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from bytepair.corpus.column import SkipLog, TextBatch
+    from bytepair.corpus.source import Reading
 
 #: How special tokens in a text are encoded; see `Tokenizer.encode`.
 SpecialMode: TypeAlias = Literal["text", "all", "none", "error"] | Collection[str] | None
@@ -143,16 +148,9 @@ class Session:
     def __init__(
         self, tokenizer: _core.Tokenizer, *, special: SpecialMode = None, prepend: Affix = None
     ) -> None:
-        """Start with an empty text.
+        """Start with an empty text; `special` and `prepend` are as in `Tokenizer.encode`.
 
-        Args:
-            tokenizer: the tokenizer.
-            special: as in `Tokenizer.encode`; a special token that arrives in pieces becomes its id
-                when its name is complete.
-            prepend: as in `Tokenizer.encode`; the id is present from the start.
-
-        Raises:
-            SpecialTokenError: if a named special token is unknown.
+        A special token that arrives in pieces becomes its id when its name is complete.
         """
         self._core = _core.Session(tokenizer, special=special, prepend=prepend)
 
@@ -218,9 +216,77 @@ class Session:
         return new
 
     def __len__(self) -> int:
-        """The number of ids."""
         return len(self._core)
 
     def __repr__(self) -> str:
-        """The numbers of ids."""
         return f"<bytepair.Session: {len(self):,} ids, {self.stable:,} of them stable>"
+
+
+def encode_file(
+    tokenizer: _core.Tokenizer,
+    path: str | os.PathLike[str],
+    separator: str | bytes | None,
+    reading: Reading,
+    *,
+    memory_map: bool,
+    **options: Any,
+) -> IdArrays:
+    """The ids of a file; see `Tokenizer.encode_file`."""
+    from bytepair.corpus.column import SkipLog
+    from bytepair.corpus.files import is_plain_text
+    from bytepair.corpus.read import read_batches
+
+    if separator is not None and not separator:
+        raise refuse("separator", separator, "a string, or None for one document")
+    ending = separator.encode() if isinstance(separator, str) else separator
+    skips, path = SkipLog(), Path(path)
+    # A missing file raises the usual FileNotFoundError; a pipe can be opened only once.
+    with nullcontext() if path.is_fifo() else path.open("rb"):
+        if not is_plain_text(path):
+            if separator is not None:
+                raise refuse("separator", separator, f"None, as {path} is no plain text")
+            batches = read_batches([path], reading, on_skip=skips.add)
+            encoded = _encode_batches(tokenizer, batches, **options)
+        elif reading.errors == "skip":
+            texts = _documents(path, ending, skips)
+            encoded = IdArrays(*tokenizer.encode_batch_to_numpy(texts, **options))
+        else:
+            encoded = IdArrays(
+                *_core.encode_file(
+                    tokenizer, os.fspath(path),
+                    separator=ending or b"",
+                    lossy=reading.errors == "replace", reads=not memory_map, **options,
+                )
+            )  # fmt: skip
+    skips.warn()
+    return encoded
+
+
+def _encode_batches(
+    tokenizer: _core.Tokenizer, batches: Iterator[TextBatch], **options: Any
+) -> IdArrays:
+    import numpy as np
+
+    ids, ends = [tokenizer.encode_batch_to_numpy([])[0]], [np.zeros(1, np.int64)]
+    for batch in batches:
+        if isinstance(batch, list):
+            some, offsets = tokenizer.encode_batch_to_numpy(batch, **options)
+        else:
+            some, offsets = _core.encode_utf8(tokenizer, batch.data, batch.offsets, **options)
+        ids.append(some)
+        ends.append(offsets[1:] + ends[-1][-1])
+    return IdArrays(np.concatenate(ids), np.concatenate(ends))
+
+
+def _documents(path: Path, ending: bytes | None, skips: SkipLog) -> list[str]:
+    """The documents of a file of plain text that are UTF-8."""
+    from bytepair.corpus.column import Skip
+
+    data, texts = path.read_bytes(), []
+    for number, document in enumerate([data] if ending is None else data.split(ending)):
+        try:
+            texts.append(document.decode())
+        except UnicodeDecodeError as error:
+            reason = f"the document is not UTF-8 at byte {error.start}"
+            skips.add(Skip(str(path), number, 1, reason))
+    return texts

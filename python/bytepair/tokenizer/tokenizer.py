@@ -13,9 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bytepair import _core
-from bytepair._internal.checks import check_choice, check_many, check_whole, integers
+from bytepair._internal.checks import (
+    DOCUMENT_BYTES,
+    check_choice,
+    check_many,
+    check_whole,
+    integers,
+)
 from bytepair._internal.hints import NotHere, missing, unknown_keyword
-from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.properties import roles as roles_of
 from bytepair.properties.tokens import pattern_text
 
@@ -322,9 +327,9 @@ class Tokenizer(_core.Tokenizer):
             ([259, 33, 104, 111], [0, 2, 4])
         """
         from bytepair.corpus.source import Reading
-        from bytepair.tokenizer import batch
+        from bytepair.tokenizer.results import encode_file
 
-        return batch.encode_file(
+        return encode_file(
             self, path, separator, Reading(column, errors, max_document_bytes=max_document_bytes),
             memory_map=memory_map, special=special, prepend=prepend, append=append, threads=threads,
         )  # fmt: skip
@@ -720,7 +725,6 @@ class Tokenizer(_core.Tokenizer):
         return _unpickled, (type(self), self.to_bytes(), _core.repeats(self))
 
     def __repr__(self) -> str:
-        """The main properties of the tokenizer."""
         pattern = pattern_text(self)
         return (
             f"<bytepair.Tokenizer: {self.vocab_size:,} ids, {len(self.special_tokens)} of them "

@@ -9,7 +9,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import signal
+import threading
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,15 +21,60 @@ from typing import Any, Final
 from bytepair import _core
 from bytepair._internal.checks import check_kind
 from bytepair._internal.progress import Bar, Callback, ShareRead
-from bytepair.corpus.bounds import Expansion, ReadBounds, most_page_bytes
-from bytepair.corpus.column import Skip, SkipLog, TextBatch
-from bytepair.corpus.files import INPUTS, Files, corpus_file, kind_of, recorded
-from bytepair.corpus.read import read_batches
+from bytepair.corpus.column import Expansion, ReadBounds, Skip, SkipLog, TextBatch, most_page_bytes
+from bytepair.corpus.files import INPUTS, Files, corpus_file, differing, kind_of, recorded
+from bytepair.corpus.read import batch_size, read_batches
 from bytepair.corpus.source import Reading, ResolvedSource, Source, resolve
-from bytepair.errors import CorpusError
+from bytepair.errors import CorpusError, CountsError, InUseError, warn
+from bytepair.files import outputs
 from bytepair.files.outputs import check_output_file, scratch
-from bytepair.training.checkpoint import Checkpoint, locked
-from bytepair.training.counts import Counts, FilePlace
+from bytepair.files.safe import check_regular
+from bytepair.training.counts import (
+    START,
+    STATE,
+    Counts,
+    CountState,
+    FilePlace,
+    damaged,
+    metadata_of,
+    read_counts,
+)
+
+#: The interval between checkpoints, in seconds.
+SAVE_SECONDS: Final = 300.0
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written; counting continues without it."""
+
+
+def locked(path: Path) -> AbstractContextManager[None]:
+    """Lock a checkpoint for one count; the lock ends with the process, even if it is killed."""
+    lock = path.with_name(f".{path.name}.lock")
+    check_regular(lock)
+    message = f"another count is using the checkpoint {path}"
+    return outputs.locked(lock, InUseError(message, hint="wait for it, or pass another file"))
+
+
+@contextmanager
+def interrupts_held() -> Iterator[list[object]]:
+    """Delay Ctrl-C, and signals that act as it, until the end of the block."""
+    pressed: list[object] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed  # no signal is raised here
+        return
+    numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    before = {
+        number: signal.signal(number, lambda *arguments: pressed.append(arguments))
+        for number in numbers
+        if number is not None and signal.getsignal(number) is signal.default_int_handler
+    }
+    try:
+        yield pressed
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
 
 #: The default memory limit of the count tables, as a fraction of the machine's memory.
 MEMORY_FRACTION: Final = 0.5
@@ -107,71 +156,138 @@ def count_with_skips(source: ResolvedSource, how: CountOptions, bar: Bar) -> tup
         if path is not None:
             stack.enter_context(locked(path))
         folder = stack.enter_context(scratch())
-        work = _Count(source, how, folder, Checkpoint(path, how.pattern, job), bar)
+        work = _Count(source, how, folder, path, job, bar)
         try:
             work.add_all()
-            counts = work.finish()
+            counts = work.save(complete=True)
         except BaseException as error:
-            work.checkpoint.save_rest(work.counter, error)
+            work.save_rest(error)
             raise
-    return counts, work.checkpoint.state.skips
+    return counts, work.state.skips
 
 
 class _Count:
-    """A count that runs: its source, and a counter of the text since the last checkpoint."""
+    """A count that runs: its source, and a counter of the text since the last checkpoint.
+
+    What was counted before is in the checkpoint; without a path there is none.
+    """
 
     def __init__(
         self,
         source: ResolvedSource,
         how: CountOptions,
         folder: Path,
-        checkpoint: Checkpoint,
+        path: Path | None,
+        job: dict[str, Any],
         bar: Bar,
     ) -> None:
         self._source, self._how, self._reading = source, how, how.reading
         self._folder, self._parts, self._bar = folder, 0, bar
-        self.checkpoint = checkpoint
+        self._path, self.state = path, CountState(job)
+        self._before: Counts | None = None
+        # The size of the text in the file; less than that of the state after a failed write.
+        self._bytes_on_disk = 0
+        if path is not None and path.exists():
+            self._load(path)
+        self._saved_at = time.monotonic()
         size = source.size if isinstance(source, Files) and not bar.is_silent else None
         self._share = ShareRead(size)
         #: None after a checkpoint, until there is more text.
-        self.counter: _core.Counter | None = None
+        self._counter: _core.Counter | None = None
         self._current()
+
+    def _load(self, path: Path) -> None:
+        self._before = read_counts(path, pattern=self._how.pattern)
+        text = metadata_of(path).get(STATE)
+        if text is None:
+            raise CountsError(
+                f"{path} contains counts but is not a checkpoint", hint="pass another file"
+            )
+        state = CountState.read(text, path)
+        if state.pretokens != self._before.total:
+            raise damaged(path)
+        job, self.state, self._bytes_on_disk = self.state.job, state, state.bytes
+        if wrong := differing(state.job, job, path.parent):
+            raise CountsError(
+                f"the checkpoint {path} belongs to a different count: {', '.join(wrong)} differ",
+                hint="pass another file, or remove it to start again",
+            )
+        state.job = job
 
     def _current(self) -> _core.Counter:
         """The current counter, which spills to its own folder; a new one after a checkpoint."""
-        if self.counter is None:
+        if self._counter is None:
             folder = self._folder / str(self._parts)
             folder.mkdir()
             self._parts += 1
             limit = self._reading.memory_limit or round(MEMORY_FRACTION * memory())
-            self.counter = _core.Counter(
+            self._counter = _core.Counter(
                 self._how.pattern, self._how.threads,
                 memory_limit=limit or None, spill_folder=folder,
                 # A checkpoint must contain complete batches, even if the pattern fails on a text.
-                careful=self.checkpoint.path is not None,
+                careful=self._path is not None,
             )  # fmt: skip
-        return self.counter
+        return self._counter
 
-    def finish(self) -> Counts:
-        """Return all counts; write them to the checkpoint, if there is one."""
-        if self.checkpoint.path is None:
-            return self.checkpoint.total(self._current())
-        return self._save(complete=True)
+    def _is_due(self) -> bool:
+        """Whether the interval between checkpoints has passed."""
+        return self._path is not None and time.monotonic() - self._saved_at > SAVE_SECONDS
 
-    def _save(self, *, complete: bool = False) -> Counts:
+    def save(self, *, complete: bool = False) -> Counts:
+        """Return all counts, also those of the counter, which is consumed; save them, if asked."""
+        if self._path is None:
+            return Counts(self._current().finish())
+        with interrupts_held() as pressed:
+            try:
+                counts = self._write(self._path, complete=complete)
+            finally:
+                self._counter = None
+        if pressed:
+            raise KeyboardInterrupt
+        return counts
+
+    def save_rest(self, error: BaseException) -> None:
+        """Save after an error, and add a note about resuming to the error."""
+        if self._path is None:
+            return
+        with interrupts_held():
+            # A counter with an incomplete batch is not saved: the last checkpoint remains.
+            counter = self._counter
+            if counter is not None and counter.is_whole and (counter.texts or counter.text_bytes):
+                self._write(self._path)
+        if self._bytes_on_disk:
+            error.add_note(
+                f"(the counts of {self._bytes_on_disk:,} bytes of text are saved in {self._path}; "
+                "run the same count again to resume)"
+            )
+
+    def _write(self, path: Path, *, complete: bool = False) -> Counts:
+        counter, state = self._current(), self.state
+        texts, size = counter.texts, counter.text_bytes
+        counts = Counts(counter.finish())
+        if self._before is not None:
+            counts = self._before + counts
+        self._before = counts
+        state.texts, state.bytes = state.texts + texts, state.bytes + size
+        state.pretokens, state.complete = counts.total, complete
+        self._saved_at = time.monotonic()
         try:
-            return self.checkpoint.save(self._current(), complete=complete)
-        finally:
-            self.counter = None  # it is consumed, also if Ctrl-C was pressed meanwhile
+            counts.save(path, metadata={STATE: state.to_json()})
+            self._bytes_on_disk = state.bytes
+        except OSError as error:  # the counts are in memory, so the work goes on
+            reason = f"the checkpoint could not be saved: {error}; counting continues without it"
+            warn(CheckpointWarning(reason))
+        return counts
 
     def _show(self, size: int) -> None:
-        size += self.checkpoint.state.bytes
+        size += self.state.bytes
         self._bar.update("count", size, self._share.total(size))
 
     def add_all(self) -> None:
         """Count the source; if possible, the counting threads read the files themselves."""
         files = self._source.paths if isinstance(self._source, Files) else None
-        if files is None or not self._core_reads(files) or self.checkpoint.is_of_stream:
+        is_of_stream = self.state.texts > 0 and self.state.reached == START
+        if files is None or not self._core_reads(files) or is_of_stream:
             self._add_stream(self._source)
             return
         first = 0
@@ -188,45 +304,61 @@ class _Count:
         """
         if any(kind_of(file) in ("arrow", "json") for file in files):
             return False
-        if self._reading.is_whole and self.checkpoint.path is None:
+        if self._reading.is_whole and self._path is None:
             return True
         tables = [file for file in files if _is_parquet(file)]
         column = self._reading.column
         return all(_core.parquet_rows(file, column) is not None for file in tables)
 
     def _add_stream(self, source: ResolvedSource) -> None:
-        checkpoint = self.checkpoint
-        if checkpoint.path is not None:
-            checkpoint.state.skips = SkipLog()  # the documents of the checkpoint are read again
+        if self._path is not None:
+            self.state.skips = SkipLog()  # the documents of the checkpoint are read again
         batches = read_batches(
-            source, self._reading, share=self._share, on_skip=checkpoint.state.skips.add
+            source, self._reading, share=self._share, on_skip=self.state.skips.add
         )
-        for batch in checkpoint.uncounted(batches):
-            self._add(batch)
+        for batch in self._uncounted(batches):
+            try:
+                if isinstance(batch, list):
+                    self._current().add(batch)
+                else:
+                    self._current().add_utf8(batch.data, batch.offsets)
+            except CorpusError as error:
+                raise (error if isinstance(batch, list) else error.at(batch.place)) from None
             self._show(self._current().text_bytes)
-            if checkpoint.is_due:
-                self._save()
+            if self._is_due():
+                self.save()
 
-    def _add(self, batch: TextBatch) -> None:
-        try:
-            if isinstance(batch, list):
-                self._current().add(batch)
-            else:
-                self._current().add_utf8(batch.data, batch.offsets)
-        except CorpusError as error:
-            raise (error if isinstance(batch, list) else error.at(batch.place)) from None
+    def _uncounted(self, stream: Iterator[TextBatch]) -> Iterator[TextBatch]:
+        """The documents of a stream after those that were counted before."""
+        skip, size = self.state.texts, self.state.bytes
+        for batch in stream:
+            if not skip and not size:
+                yield batch
+                continue
+            head, rest = batch[:skip], batch[skip:]
+            skip -= len(head)
+            size -= batch_size(head)
+            if not skip and size:
+                break
+            if len(rest):
+                yield rest
+        if skip or size:
+            raise CountsError(
+                f"the checkpoint {self._path} was written for different text than the source",
+                hint="remove it to start again",
+            )
 
     def _add_group(self, files: list[Path], first: int) -> bool:
-        share, checkpoint = self._share, self.checkpoint
+        share, state = self._share, self.state
         share.enter(max(sum(file.stat().st_size for file in files), 1))
         end = first + len(files)
         is_read = True
-        while checkpoint.state.reached.file < end:
+        while state.reached.file < end:
             with contextlib.suppress(_SaveDueError):
                 is_read = self._add_core(files, first)
-                checkpoint.state.reached = FilePlace(end, chars=checkpoint.state.reached.chars)
-            if checkpoint.is_due:
-                self._save()
+                state.reached = FilePlace(end, chars=state.reached.chars)
+            if self._is_due():
+                self.save()
         if is_read:
             share.within(1.0)
             self._show(self._current().text_bytes)
@@ -234,29 +366,26 @@ class _Count:
             share.leave()
         return is_read
 
-    def _place_in(self, first: int) -> _core.FilePlace:
-        reached = self.checkpoint.state.reached
-        return _core.FilePlace(*reached._replace(file=max(reached.file - first, 0)))
-
     def _note(self, files: list[Path], first: int, counter: _core.Counter) -> None:
         """Note the place that the core has reached, and the documents that it has skipped."""
         place = counter.reached
-        self.checkpoint.state.reached = FilePlace(
+        self.state.reached = FilePlace(
             first + place.file, place.byte, place.line, place.row, place.chars
         )
         skips = counter.take_skips()
         named = (Skip(str(files[s.file]), s.row, 1, s.reason, s.hint) for s in skips.first)
-        self.checkpoint.state.skips.add(*named, documents=skips.documents)
+        self.state.skips.add(*named, documents=skips.documents)
 
     def _add_core(self, files: list[Path], first: int) -> bool:
         """Count files in the core from the current place until a checkpoint is due."""
-        counter, start, column = self._current(), self._place_in(first), self._reading.column
+        counter, reading, reached = self._current(), self._reading, self.state.reached
+        start = _core.FilePlace(*reached._replace(file=max(reached.file - first, 0)))
         is_parquet, sizes = _is_parquet(files[0]), [file.stat().st_size for file in files]
         expansions = [Expansion(str(f), size) for f, size in zip(files, sizes, strict=True)]
         units = sizes  # of which a share is read: bytes, or rows of tables
         if is_parquet:
-            is_needed = self.checkpoint.path is not None or not self._bar.is_silent
-            units = [_core.parquet_rows(f, column) or 0 for f in files] if is_needed else []
+            is_needed = self._path is not None or not self._bar.is_silent
+            units = [_core.parquet_rows(f, reading.column) or 0 for f in files] if is_needed else []
         before = sum(units[: start.file]) + is_parquet * (start.row - counter.texts)
 
         def report(done: _core.CountProgress) -> None:
@@ -266,15 +395,18 @@ class _Count:
             share = (before + (done.texts if is_parquet else done.packed)) / max(sum(units), 1)
             self._report_within(share, done.chars, done.text_bytes)
 
+        how: dict[str, Any] = {
+            "start": start, "max_chars": reading.max_chars, "doc_cap": reading.doc_cap,
+            "errors": reading.errors, "bounds": ReadBounds(reading.max_document_bytes),
+        }  # fmt: skip
         try:
             if not is_parquet:
-                inputs = [corpus_file(file) for file in files]
-                counter.add_files(inputs, column, report, start=start, **self._limits())
+                counter.add_files(
+                    [corpus_file(file) for file in files], reading.column, report, **how
+                )
                 return True
-            most = most_page_bytes(self._reading.max_document_bytes)
-            return counter.add_parquet(
-                files, column, report, start=start, most_page_bytes=most, **self._limits()
-            )
+            most = most_page_bytes(reading.max_document_bytes)
+            return counter.add_parquet(files, reading.column, report, most_page_bytes=most, **how)
         except OSError as error:
             if not is_parquet:
                 raise
@@ -282,20 +414,13 @@ class _Count:
         finally:
             self._note(files, first, counter)
 
-    def _limits(self) -> dict[str, Any]:
-        how = self._reading
-        return {
-            "max_chars": how.max_chars, "doc_cap": how.doc_cap, "errors": how.errors,
-            "bounds": ReadBounds(how.max_document_bytes),
-        }  # fmt: skip
-
     def _report_within(self, share: float, chars: int, size: int) -> None:
         """Report the progress of the core in a group of files; leave it if a checkpoint is due."""
         self._share.within(share)
         if (most := self._reading.max_chars) is not None:
             self._share.limit(chars / most)
         self._show(size)
-        if size and share < 1 and self.checkpoint.is_due:
+        if size and share < 1 and self._is_due():
             raise _SaveDueError
 
 

@@ -215,14 +215,8 @@ class Counts:
                 raise CountsError(f"{name!r} has no text; exclude it from the mixture")
         whole = sum(map(exact_fraction, shares.values()))
         total = sum(sizes.values())
-        weights = {
-            name: exact_fraction(shares[name])
-            / whole
-            * total
-            / sizes[name]
-            / parts[name].denominator
-            for name in sorted(parts)
-        }
+        each = {name: sizes[name] * parts[name].denominator * whole for name in sorted(parts)}
+        weights = {name: exact_fraction(shares[name]) * total / each[name] for name in each}
         unit = lcm(*(weight.denominator for weight in weights.values()))
         unit = min(unit, int(MIXTURE_BYTES // total), DENOMINATOR_LIMIT - 1)
         times = {name: round(weight * unit) for name, weight in weights.items()}
@@ -349,34 +343,25 @@ def metadata_of(path: Path) -> dict[str, str]:
         raise CountsError(str(error)) from error
 
 
-def _pattern_in(metadata: dict[str, str]) -> str | tuple[str, ...] | None:
-    """The pattern as `Counts.save` stores it; None without one."""
-    text = metadata.get(_STEPS)
-    if text is None:
-        return metadata.get(_PATTERN)
-    try:
-        steps = json.loads(text)
-        "".join(steps).encode()  # half of a surrogate pair is no text
-    except (ValueError, TypeError, RecursionError):
-        steps = None
-    if not isinstance(steps, list):
-        raise CountsError(f"the value of {_STEPS} is not a list of texts")
-    return tuple(steps)
-
-
 def _pattern_of(
     metadata: dict[str, str], pattern: str | tuple[str, ...] | None
 ) -> str | tuple[str, ...]:
     """The pattern in the file, or else the one passed by the caller."""
     version, unicode = metadata.get(_FORMAT), metadata.get(_UNICODE)
-    stored = _pattern_in(metadata)
+    stored: Any = metadata.get(_PATTERN)
+    if _STEPS in metadata:
+        try:
+            stored = json.loads(metadata[_STEPS])
+            "".join(stored).encode()  # half of a surrogate pair is no text
+        except (ValueError, TypeError, RecursionError):
+            stored = None
+        if not isinstance(stored, list):
+            raise CountsError(f"the value of {_STEPS} is not a list of texts")
+        stored = tuple(stored)
     if stored is None:
         if pattern is None:
-            raise CountsError(
-                "the file does not contain its split pattern",
-                option="pattern",
-                hint="pass pattern=",
-            )
+            text = "the file does not contain its split pattern"
+            raise CountsError(text, option="pattern", hint="pass pattern=")
         return pattern
     if version != FORMAT or unicode != _core.UNICODE_VERSION:
         raise CountsError(
@@ -385,12 +370,12 @@ def _pattern_of(
         )
     if pattern not in (None, stored):
         raise CountsError(f"its pattern is {stored!r}, not {pattern!r}")
-    return stored
+    return stored  # type: ignore[no-any-return]
 
 
 def _denominator_of(metadata: dict[str, str]) -> int:
     text = metadata.get(_DENOMINATOR, "1")
-    if not re.fullmatch("[0-9]{1,18}", text) or not int(text):
+    if not re.fullmatch("[1-9][0-9]{0,17}", text):
         raise CountsError(f"its denominator is {text!r}, not an integer above 0")
     return int(text)
 

@@ -101,8 +101,7 @@ def infer_mixture(
         merges: use this many of the first merges; later ones are rarer and cost the same time.
         rounds: the maximum number of linear programs to solve.
         reading: which text of each sample is read; None as its split means "all".
-        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
-            processors.
+        threads: as in `bytepair.train`.
         progress: as in `bytepair.train`; the stages are "count", "merge" and "solve".
 
     Raises:
@@ -167,10 +166,8 @@ class _Program:
         #: For each inequality and category, the count of the merged pair minus that of its rival.
         self._margins = np.empty((0, texts))
         self.rounds = 0
-        #: The largest change of a share in each round.
-        self._changes: list[float] = []
-        #: The sum of slacks after each round.
-        self._costs: list[float] = []
+        self._changes: list[float] = []  # the largest change of a share in each round
+        self._costs: list[float] = []  # the sum of slacks after each round
 
     def solve(self, rounds: int, on_round: Callable[[int], object]) -> bool:
         """Add violated inequalities and solve again; False if the rounds do not suffice."""
@@ -180,19 +177,11 @@ class _Program:
             self._solve()
             self.rounds += 1
             on_round(self.rounds)
-            if self._is_settled():
+            before, now = self._costs[:-ROUNDS_TO_SETTLE][-1:], self._costs[-1]
+            change = max(self._changes[-ROUNDS_TO_SETTLE:])
+            if before and change < MOST_SHARE_CHANGE and now - before[0] <= MOST_COST_GROWTH * now:
                 return True
         return True
-
-    def _is_settled(self) -> bool:
-        """Whether neither the shares nor the sum of slacks have changed much in the last rounds."""
-        if self.rounds <= ROUNDS_TO_SETTLE:
-            return False
-        before, now = self._costs[-ROUNDS_TO_SETTLE - 1], self._costs[-1]
-        return (
-            max(self._changes[-ROUNDS_TO_SETTLE:]) < MOST_SHARE_CHANGE
-            and now - before <= MOST_COST_GROWTH * now
-        )
 
     def _add_violated(self) -> bool:
         slack = list(self._pair_slack.items())
@@ -232,15 +221,12 @@ class _Program:
         self._costs.append(float(solution.fun))
         self.shares = shares
         self.slack[steps] = solution.x[texts : texts + len(steps)]
-        self._pair_slack = dict(
-            zip(pairs.tolist(), solution.x[texts + len(steps) :].tolist(), strict=True)
-        )
+        of_pairs = solution.x[texts + len(steps) :].tolist()
+        self._pair_slack = dict(zip(pairs.tolist(), of_pairs, strict=True))
         # Drop redundant inequalities to save time; they are added again if violated. Only while the
         # cost grows: otherwise the same programs could recur forever.
-        if (
-            len(self._costs) > 1
-            and self._costs[-1] > self._costs[-2] * (1 + LEAST_GROWTH) + TOLERANCE_COUNT
-        ):
+        before = self._costs[-2:-1]
+        if before and self._costs[-1] > before[0] * (1 + LEAST_GROWTH) + TOLERANCE_COUNT:
             is_tight = solution.slack < MOST_MARGIN
             self._steps, self._pairs = self._steps[is_tight], self._pairs[is_tight]
             self._margins = self._margins[is_tight]

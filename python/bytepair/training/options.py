@@ -1,27 +1,37 @@
-"""Defines the options of training, and counts what is trained on: a source, counts, or groups.
+"""Defines the options and recipes of training, and counts a source or groups of sources.
 
 Groups are a mapping of names to sources, such as `{"english": "en/", "code": "code.parquet"}`; one
 source is a group without a name. `check_groups` checks all of them before the work begins,
-`count_groups` reads them.
+`count_groups` reads them. A recipe says how to train on them:
+
+- Parity-aware BPE (Foroutan et al., arXiv 2508.04796): for each merge, the group that compresses
+  worst is selected, and the most frequent pair of its text is merged.
+- SuperBPE (Liu et al., arXiv 2503.13423) trains in two stages: the first is ordinary training with
+  a pattern that splits at spaces, the second continues with a coarser pattern and learns tokens
+  that span several words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from math import isfinite, lcm
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias
 
 from bytepair import _core
-from bytepair._internal.checks import MOST, check_kind, check_whole
+from bytepair._internal.checks import MOST, check_kind, check_whole, refuse
 from bytepair._internal.progress import Bar
 from bytepair.corpus.files import Files, announce
 from bytepair.corpus.source import Reading, ResolvedSource, Source, resolve
-from bytepair.errors import ArgumentError, CountsError, PatternError, VocabularyError
+from bytepair.errors import ArgumentError, CorpusError, CountsError, PatternError, VocabularyError
 from bytepair.files.outputs import check_output_file
 from bytepair.tokenizer.vocabulary import check_not_ordinary, in_order, reserved
 from bytepair.training.counting import CountOptions, count_text
-from bytepair.training.counts import Counts
+from bytepair.training.counts import Counts, check_names
 
 #: The tie-breaking rules for pairs with equal counts; see `bytepair.reference.tie_break`.
 Ties: TypeAlias = Literal["rustbpe", "hf", "first-seen", "bytes-max", "characters-max"]
@@ -65,7 +75,6 @@ class TrainOptions:
     max_token_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the values before the corpus is read."""
         limits = {"reserved": 0, "padded_to": 1, "min_count": 1, "max_token_bytes": 2}
         for name, least in limits.items():
             value = getattr(self, name)
@@ -83,7 +92,6 @@ class TrainSettings(TrainOptions):
     ties: Ties = "rustbpe"
 
     def __post_init__(self) -> None:
-        """Check the values before the corpus is read."""
         super().__post_init__()
         object.__setattr__(self, "vocab_size", check_whole("vocab_size", self.vocab_size, -MOST))
         names = self.special_tokens
@@ -110,12 +118,9 @@ class TrainSettings(TrainOptions):
     def check_size(self) -> None:
         """Check that the vocabulary has room for the 256 bytes and the special tokens."""
         if self.vocab_size < self.smallest:
-            raise VocabularyError(
-                f"vocab_size {self.vocab_size} is too small for the 256 bytes and the "
-                f"{self.smallest - 256} special tokens",
-                option="vocab_size",
-                hint=f"pass at least {self.smallest}",
-            )
+            what = f"the 256 bytes and the {self.smallest - 256} special tokens"
+            text = f"vocab_size {self.vocab_size} is too small for {what}"
+            raise VocabularyError(text, option="vocab_size", hint=f"pass at least {self.smallest}")
 
 
 #: Sources of text, or counts, by name.
@@ -191,12 +196,9 @@ def _checked(part: Source | Counts, how: CountOptions) -> ResolvedSource | Count
     if how.reading.split == "all":  # ignores nothing
         changed.remove("split")
     if changed:
-        raise CountsError(
-            f"{', '.join(changed)} would be ignored, because the source is counts",
-            option=changed[0],
-            value=values[changed[0]],
-            hint="pass options for reading text to bytepair.count",
-        )
+        text = f"{', '.join(changed)} would be ignored, because the source is counts"
+        hint = "pass options for reading text to bytepair.count"
+        raise CountsError(text, option=changed[0], value=values[changed[0]], hint=hint)
     if how.pattern != part.pattern:
         raise CountsError(
             f"the counts have the pattern {part.pattern!r}, not {how.pattern!r}",
@@ -223,3 +225,287 @@ def refuse_checkpoint(reading: Reading, purpose: str) -> None:
             value=reading.checkpoint,
             hint="count each source with bytepair.count and a checkpoint, and train on the counts",
         )
+
+
+#: The note of a tokenizer that records the number of merges of each group.
+PARITY_NOTE: Final = "parity"
+
+#: The note of a tokenizer that records how its superwords were learned.
+SUPERWORDS_NOTE: Final = "superwords"
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Train on groups of sources so that each has a given share of the bytes.
+
+    The result is exact and does not depend on the order of the groups: see `Counts.mixture`.
+
+    Attributes:
+        shares: the share of each group, by name, such as `{"english": 0.6, "code": 0.4}`; shares
+            are normalized.
+
+    Example:
+        >>> import bytepair
+        >>> groups = {"en": ["the cat and the hat"], "de": ["die Katze und der Hut"]}
+        >>> recipe = bytepair.training.Mixture({"en": 0.8, "de": 0.2})
+        >>> bytepair.train(groups, 270, recipe=recipe).vocab_size
+        270
+    """
+
+    shares: Mapping[str, float | Fraction]
+
+
+@dataclass(frozen=True)
+class Parity:
+    """Train on groups of sources so that none compresses much worse than the others.
+
+    It says how `bytepair.train` selects the group for each merge.
+
+    Without development sets and ratios, the group whose training text has the most tokens is
+    selected. Pass one of the two, unless the training texts of the groups are parallel.
+
+    Attributes:
+        development: a development text for each group, by name, as a source or counts; preferably
+            the same text in all languages. The group with the most tokens in it is selected.
+        ratios: the desired bytes per token of each group, relative to the others. The group with
+            the smallest actual value, divided by the desired one, is selected.
+        window: the number of recent merges in which the share of a group is limited; None means no
+            limit.
+        alpha: the limit within the window, as a multiple of an equal share.
+        global_merges: the number of first merges selected by the counts of all groups together (the
+            hybrid variant).
+
+    Raises:
+        ArgumentError: if both development sets and ratios are given, or a number is out of range.
+
+    Example:
+        >>> import bytepair
+        >>> texts = {"en": ["the cat and the hat"], "de": ["die Katze und der Hut"]}
+        >>> parity = bytepair.training.Parity(development={"en": ["a cat"], "de": ["eine Katze"]})
+        >>> tok = bytepair.train(texts, 270, recipe=parity)
+        >>> tok.vocab_size
+        270
+    """
+
+    development: Mapping[str, Source | Counts] | None = None
+    ratios: Mapping[str, float] | None = None
+    window: int | None = None
+    alpha: float = 2.0
+    global_merges: int = 0
+
+    def __post_init__(self) -> None:
+        if self.development is not None and self.ratios is not None:
+            raise ArgumentError(
+                "development and ratios are both given",
+                hint="pass one of them: each defines which group compresses worst",
+            )
+        for name, ratio in (self.ratios or {}).items():
+            if not (isfinite(ratio) and ratio > 0):
+                raise ArgumentError(f"the ratio of {name!r} is {ratio}; it must be above 0")
+        if self.window is not None:
+            check_whole("window", self.window, least=1)
+        if not (isfinite(self.alpha) and self.alpha > 0):
+            raise ArgumentError(f"alpha is {self.alpha}; it must be above 0", option="alpha")
+        check_whole("global_merges", self.global_merges)
+
+
+def check_development(
+    parity: Parity, groups: CheckedGroups, how: CountOptions
+) -> tuple[CheckedGroups, CountOptions]:
+    """Check the development sets and ratios of groups; the sets, and how they are counted."""
+    whole = replace(how, reading=replace(how.reading, max_chars=None))
+    if parity.ratios is not None:
+        check_names("ratios", parity.ratios, groups)
+    if parity.development is None:
+        return {}, whole
+    check_names("development", parity.development, groups)
+    return check_groups(parity.development, whole, "development"), whole
+
+
+def learn_parity(
+    parity: Parity,
+    groups: Mapping[str, Counts],
+    development: Mapping[str, Counts],
+    options: TrainSettings,
+    *,
+    threads: int | None,
+    on_progress: Callable[[int, int], object],
+) -> _core.Model:
+    """Train on groups, and record the number of merges of each; without sets, compare the groups.
+
+    No text may be empty, because its compression would be undefined.
+    """
+    for kind, texts in (("group", groups), ("development set", development)):
+        for name, counts in texts.items():
+            if not counts.text_bytes:
+                raise CorpusError(f"the {kind} {name!r} has no text", hint="check its path")
+    training, unit = _in_one_unit(groups)
+    compared, _ = _in_one_unit({name: development[name] for name in groups} if development else {})
+    trained = _core.train_parity(
+        training, compared, replace(options, min_count=options.min_count * unit),
+        ratios=None if parity.ratios is None else [parity.ratios[name] for name in groups],
+        window=parity.window, alpha=parity.alpha, global_merges=parity.global_merges,
+        threads=threads, on_progress=on_progress,
+    )  # fmt: skip
+    merges = {name: trained.groups.count(index) for index, name in enumerate(groups)}
+    tokenizer = _core.Tokenizer(trained.model)
+    note = {PARITY_NOTE: json.dumps({"merges": merges})}
+    return _core.with_notes(tokenizer, {**tokenizer.notes, **note})
+
+
+def _in_one_unit(parts: Mapping[str, Counts]) -> tuple[list[_core.Counts], int]:
+    unit = lcm(*(counts.denominator for counts in parts.values()))
+    return [counts.core.times(unit // counts.denominator) for counts in parts.values()], unit
+
+
+#: The part of a split pattern that matches digits.
+_DIGITS: Final = re.compile(r"(?:^|\|)(?: \?)?(\\p\{N\}(?:\{\d+,\d+\}|\+)?\+?)(?=\||$)")
+
+#: A punctuation mark or symbol.
+_MARK: Final = r"[^\s\p{L}\p{M}\p{N}]"
+
+#: After the digits: two or more marks, line ends, indentation, and all other text up to there.
+_LINE: Final = (
+    rf" ?{_MARK}{{2,}}[\r\n/]*|\s*[\r\n]| +(?!\S)"
+    rf"|(?:[\p{{L}}\p{{M}}]| ?{_MARK}(?!{_MARK})| (?=[\p{{L}}\p{{M}}\p{{N}}])|[^\S \r\n])+"
+    r"(?:\s*[\r\n])?"
+)
+
+
+@dataclass(frozen=True)
+class Superwords:
+    r"""Learn tokens that span several words after the others, by these rules.
+
+    The text is read twice, so a source must be iterable repeatedly.
+
+    Attributes:
+        start: the vocabulary size after the first stage: a fraction of `vocab_size` between 0 and
+            1, or a number of ids. The merges of the first stage are those of training to this size
+            without superwords.
+        pattern: the split pattern of the second stage and of the resulting tokenizer: a name in
+            `bytepair.PATTERNS` or a regular expression. None means the pattern of the SuperBPE
+            authors, applied line by line and with combining marks treated as letters: it splits at
+            line ends, at digits (as the pattern of the first stage does), at runs of two or more
+            punctuation marks, and at indentation.
+        max_words: the maximum number of words in a token of the second stage; None means no limit.
+        never: strings that tokens of the second stage may not contain.
+        counts: the counts of the text with `pattern`; required if the training source is `Counts`
+            instead of text.
+
+    Raises:
+        ArgumentError: if a number is out of range, or a string in `never` is empty.
+
+    Example:
+        >>> import bytepair
+        >>> texts = ["so it is", "so it was", "so it goes"]
+        >>> tok = bytepair.train(texts, 269, recipe=bytepair.training.Superwords(start=268))
+        >>> tok.token_bytes(258), tok.token_bytes(259), tok.encode("so it")
+        (b' it', b'so it', [259])
+    """
+
+    start: float = 0.8
+    pattern: str | Sequence[str] | None = None
+    max_words: int | None = 4
+    never: Sequence[str] = (": ",)
+    counts: Counts | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "never", tuple(in_order("never", self.never)))
+        if not self.start > 0 or (isinstance(self.start, float) and self.start > 1):
+            raise ArgumentError(
+                f"start is {self.start}",
+                hint="pass a fraction of the vocabulary between 0 and 1, such as 0.8, or a number "
+                "of ids",
+            )
+        if self.max_words is not None:
+            check_whole("max_words", self.max_words, least=1)
+        if not all(self.never):
+            raise ArgumentError(
+                "never contains an empty string, which is in every token", hint="remove it"
+            )
+
+    @property
+    def limits(self) -> tuple[int | None, list[str]]:
+        """The limits for the core: the maximum number of words, and the forbidden strings."""
+        return self.max_words, list(self.never)
+
+    def first_size(self, vocab_size: int, smallest: int) -> int:
+        """The vocabulary size after the first stage."""
+        size = int(self.start * vocab_size) if isinstance(self.start, float) else self.start
+        if not smallest <= size <= vocab_size:
+            limits = f"between {smallest} (no merges) and vocab_size {vocab_size}"
+            text = f"superwords start at {size} ids, which is not {limits}"
+            raise VocabularyError(text, option="vocab_size", hint="choose another start")
+        return size
+
+    def regex(self, words: str | tuple[str, ...]) -> str:
+        r"""The split pattern as a regular expression.
+
+        Args:
+            words: the regular expression of the first stage.
+
+        Raises:
+            PatternError: if the pattern is neither a name nor a regular expression.
+
+        Example:
+            >>> import bytepair
+            >>> regex = bytepair.training.Superwords().regex(bytepair.PATTERNS["gpt4o"])
+            >>> bytepair.pretokenize("It was 1984, and (so on)...\n  Yes", regex)
+            ['It was ', '198', '4', ', and (so on', ')...\n', ' ', ' Yes']
+        """
+        if self.pattern is not None:
+            return str(_core.pattern(self.pattern))
+        match = _DIGITS.search(words if isinstance(words, str) else "|".join(words))
+        digits = r"\p{N}{1,3}" if match is None else match.group(1)
+        return f"{digits}|{_LINE}"
+
+    def note(self, merges: int, words: str | tuple[str, ...]) -> str:
+        """The note to store in a tokenizer, which is needed to resume and verify it."""
+        values = {"merges": merges, "pattern": words, "max_words": self.max_words}
+        return json.dumps({**values, "never": list(self.never)})
+
+
+@dataclass(frozen=True)
+class Stages:
+    """How the superwords of a tokenizer were learned: the first stage, and the limits of both."""
+
+    merges: int  # of the first stage, as the pattern is
+    pattern: str | tuple[str, ...]
+    limits: tuple[int | None, list[str]]
+
+    @classmethod
+    def of(cls, tokenizer: _core.Tokenizer) -> Self | None:
+        """Read the note of a tokenizer; None if it has no superwords."""
+        note = tokenizer.notes.get(SUPERWORDS_NOTE)
+        if note is None:
+            return None
+        try:
+            values: dict[str, Any] = json.loads(note)
+            merges, pattern = values["merges"], values["pattern"]
+            limits = (values["max_words"], list(values["never"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise CountsError(
+                f"the note {SUPERWORDS_NOTE!r} of the tokenizer is damaged: {error}"
+            ) from None
+        return cls(merges, pattern, limits)
+
+
+#: How to train on a source, or on groups of sources.
+Recipe: TypeAlias = Mixture | Parity | Superwords
+
+
+def divided(
+    recipe: Recipe | Sequence[Recipe] | None,
+) -> tuple[Mixture | None, Parity | None, Superwords | None]:
+    """The parts of a recipe, which can be combined."""
+    parts = list(recipe) if isinstance(recipe, list | tuple) else [recipe] if recipe else []
+    for part in parts:
+        if not isinstance(part, Recipe):
+            raise refuse("recipe", part, "a Mixture, Parity or Superwords")
+    of_kind: dict[type, Any] = {type(part): part for part in parts}
+    if len(of_kind) < len(parts) or (Parity in of_kind and len(parts) > 1):
+        names = " and ".join(type(part).__name__ for part in parts)
+        raise ArgumentError(
+            f"the recipes {names} cannot be combined", option="recipe", hint="pass one of them"
+        )
+    return of_kind.get(Mixture), of_kind.get(Parity), of_kind.get(Superwords)

@@ -321,7 +321,7 @@ pub(crate) fn named_compression(name: Option<&str>) -> PyResult<Compression> {
     })
 }
 
-/// The fields of `bytepair.corpus.bounds.ReadBounds`, in bytes; `harmless_times` is a ratio.
+/// The fields of `bytepair.corpus.column.ReadBounds`, in bytes; `harmless_times` is a ratio.
 #[derive(FromPyObject)]
 pub(crate) struct BoundFields {
     block_bytes: usize,
@@ -330,7 +330,7 @@ pub(crate) struct BoundFields {
     harmless_times: u64,
 }
 
-/// The fields of `bytepair.corpus.documents.DocumentSelection`.
+/// The fields of `bytepair.corpus.read.DocumentSelection`.
 #[derive(FromPyObject)]
 pub(crate) struct SelectionFields {
     first: u64,
