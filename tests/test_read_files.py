@@ -116,6 +116,17 @@ def test_members_follow_each_other_and_a_part_is_an_error(tmp_path: Path, pack: 
         bytepair.count(path)
 
 
+@pytest.mark.parametrize("name", ["a.txt.gz", "a.txt.zst"])
+def test_zeros_at_the_end_and_a_long_window_are_no_damage(name: str, tmp_path: Path) -> None:
+    text = b"one two three"
+    # a header with a window of 2^28 bytes, and one block that is not compressed
+    frame = b"\x28\xb5\x2f\xfd\x00" + bytes([(28 - 10) << 3])
+    frame += (len(text) << 3 | 1).to_bytes(3, "little") + text
+    packed = gzip.compress(text) + bytes(300_000) if name.endswith(".gz") else frame
+    (tmp_path / name).write_bytes(packed)
+    assert bytepair.count(tmp_path / name) == bytepair.count([text.decode()])
+
+
 @pytest.mark.parametrize("save_every", [0.0, 1e9])
 def test_a_count_of_files_goes_on_from_its_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save_every: float
