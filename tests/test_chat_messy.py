@@ -266,7 +266,7 @@ def test_what_a_conversation_must_have() -> None:
 # ---------------------------------------------------------------------------- usual files
 
 
-def test_lists_in_json(tmp_path: Path) -> None:
+def test_a_list_in_json_is_read_row_by_row(tmp_path: Path) -> None:
     alpaca = [{"instruction": "what is this?", "input": "", "output": "that"}]
     (tmp_path / "alpaca.json").write_text(json.dumps(alpaca, indent=2))
     options = ChatOptions(rows="alpaca")
@@ -284,7 +284,7 @@ def test_lists_in_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["file", "stream"])
-def test_arrow_files(tmp_path: Path, form: str) -> None:
+def test_arrow_files_and_folders_of_datasets_are_read(tmp_path: Path, form: str) -> None:
     table = pa.Table.from_pylist([{"messages": TALK}, {"messages": turns(2)}])
     new = pa.ipc.new_file if form == "file" else pa.ipc.new_stream
     with new(tmp_path / "data.arrow", table.schema) as sink:

@@ -160,7 +160,7 @@ def test_encode_reads_lines_across_blocks(folder: Path) -> None:
     assert f"standard input is not UTF-8 at byte {len(text.encode())}" in error
 
 
-def test_encode_counts(folder: Path) -> None:
+def test_the_number_of_tokens_is_written_in_place_of_the_ids(folder: Path) -> None:
     tok = bytepair.load(folder / "tokenizer")
     texts = ["Hello, Wörld! 你好", "", "two\nlines"]
     rows = [json.dumps({"text": text}) for text in texts]

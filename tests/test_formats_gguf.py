@@ -92,7 +92,7 @@ def test_a_pattern_of_a_rule_is_written_with_a_rule_of_this_pattern(
     assert bytepair.load(tok.export(tmp_path / "x.gguf", lossy=True)).pattern == pattern
 
 
-def test_patterns_without_a_name(tmp_path: Path) -> None:
+def test_a_lossy_file_has_the_pattern_by_which_llama_cpp_splits(tmp_path: Path) -> None:
     path = small(pattern="gpt4").export(tmp_path / "x.gguf", lossy=True)
     data = path.read_bytes()
     assert bytepair.load(path).pattern == llamacpp._pattern("llama3")
