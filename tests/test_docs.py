@@ -303,6 +303,7 @@ def test_the_tests_that_prove_a_promise_are_there() -> None:
     assert len(files) > 30
     assert not {name for name in files if not (ROOT / "tests" / name).is_file()}
     assert all((ROOT / name).is_file() for name in re.findall(r"`(rust/\S+\.rs)`", page))
+    page += (ROOT / "docs/faults.md").read_text("utf-8")
     tests = "".join(file.read_text("utf-8") for file in (ROOT / "tests").glob("test_*.py"))
     assert all(f"def {name}(" in tests for name in re.findall(r"`(test_\w+)`", page))
 

@@ -107,6 +107,7 @@ def test_the_plan_command(trained: bytepair.Tokenizer, tmp_path: object) -> None
     assert re.search(r"tokens +11\.2 billion", out)
     assert re.search(r"shards +216 of text", out)
     assert "83.9 million" in out
+    assert re.search(r"characters +\S+ billion, \d\.\d\d a token", out)
     assert re.search(r"tokens +11\.2 billion", run("--params", "561M"))
     assert "too small" in run("--params", "10B")
     out = run("--depth", "24", "--preset", "nanochat-2026", "--ratio", "8")
