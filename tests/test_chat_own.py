@@ -33,7 +33,7 @@ def every_rendering(tok: bytepair.Tokenizer, template: Any) -> list[list[int]]:
     batch = tok.render_batch([TALK, TALK], template=template)
     options: dict[str, Any] = {"template": template, "pad": "<|endoftext|>"}
     inputs, targets = next(conversation_batches([TALK], tok, 1, 64, **options))
-    pairs = render_preferences(tok, [PAIR], template=template)
+    pairs = render_preferences(tok, [PAIR], template=template, pad="<|endoftext|>")
     prompt = tok.render_for_completion(TALK, template=template)
     return [
         *tok.render_conversation(TALK, template=template),
@@ -43,7 +43,7 @@ def every_rendering(tok: bytepair.Tokenizer, template: Any) -> list[list[int]]:
         *render_turn(
             tok, prompt, [{"role": "user", "content": "x"}], template=template, history=TALK
         ),
-        pairs.input_ids.tolist(), pairs.completion_mask.tolist(),
+        [array.tolist() for array in pairs.padded().values()],
     ]  # fmt: skip
 
 

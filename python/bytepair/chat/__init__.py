@@ -16,11 +16,11 @@ Rendering and parsing are methods of `Tokenizer`; this package defines their arg
 and has functions for less usual ways: `render_prompt`, `render_turn`, `render_preferences`,
 `encode_segments`.
 The modules: `template` (the class `Template`), `rows` (what the fields of a row mean; `sources`
-reads files and tables), `renderer` (one conversation to segments; reasoning and tool calls are in
-`calls`), `segments` (which the core encodes), `prompt` (prompts that fit a context or follow
-sampled ids), `batch` (whole data sets), `preferences` (preference pairs), `parser` (ids to
-conversations, also during generation), `jinja` (Hugging Face templates; `sandbox` renders them,
-`rendering` keeps texts apart, and finds what is trained on).
+reads files and tables), `renderer` (one conversation to segments), `segments` (which the core
+encodes), `prompt` (prompts that fit a context or follow sampled ids), `batch` (whole data sets),
+`preferences` (preference pairs), `parser` (ids to conversations, also during generation), `jinja`
+(Hugging Face templates; `sandbox` renders them, `rendering` keeps texts apart, and finds what is
+trained on).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

@@ -1,7 +1,4 @@
-"""Renders data sets of conversations to arrays: ragged, padded, or packed into rows.
-
-Python converts the messages to segments; the core encodes, truncates and packs them in parallel.
-"""
+"""Renders data sets of conversations to arrays: ragged, padded, or packed into rows."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ MOST_NAMED: Final = 10
 MOST_CHARS: Final = 85
 
 
-@dataclass(frozen=True)
+@dataclass
 class RenderStatistics:
     """What became of a data set of conversations.
 
@@ -66,20 +63,20 @@ class RenderStatistics:
         first_skipped: the place of each of the first skipped rows, and why it is invalid.
     """
 
-    conversations: int
-    skipped: int
-    dropped: int
-    cut: int
-    split: int
-    untrained: int
-    unanswered: int
-    unasked: int
-    ids: int
-    trained: int
-    longest: int
-    rows: int
-    fill: float
-    first_skipped: tuple[str, ...] = ()
+    conversations: int = 0
+    skipped: int = 0
+    dropped: int = 0
+    cut: int = 0
+    split: int = 0
+    untrained: int = 0
+    unanswered: int = 0
+    unasked: int = 0
+    ids: int = 0
+    trained: int = 0
+    longest: int = 0
+    rows: int = 0
+    fill: float = 1.0
+    first_skipped: list[str] = field(default_factory=list)
 
     _repr_html_ = brief_html
 
@@ -100,7 +97,7 @@ class RenderStatistics:
 
     def to_json(self) -> dict[str, Any]:
         """The values by name, as JSON can hold them."""
-        return {**asdict(self), "first_skipped": list(self.first_skipped)}
+        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,8 +245,8 @@ def render(
         truncate=how, errors="replace", threads=threads,
     )  # fmt: skip
     if how == "turns" and max_tokens is not None:
-        encoded = _shortened(tokenizer, write, gathered, encoded, options, max_tokens)
-    gathered.warn(f"{gathered.skipped + len(gathered.places):,} conversations")
+        encoded = _shortened(write, gathered, encoded, options, max_tokens)
+    gathered.warn(len(gathered.places))
     _report_cut(encoded, max_tokens)
     on_untrained = on_untrained if write.has_mask else "keep"
     trained = _trained(encoded)
@@ -259,15 +256,18 @@ def render(
     if not kept.all():
         here, lengths = np.repeat(kept, lengths), lengths[kept]
         ids, mask = ids[here], mask[here]
-    batch = RenderedBatch(ids, mask, offsets=_starts_of(lengths))
+    statistics = gathered.statistics
+    statistics.ids, statistics.dropped = len(ids), int((~kept).sum())
+    batch = RenderedBatch(ids, mask, offsets=_starts_of(lengths), statistics=statistics)
     if width is not None:
         filler = pad_id(tokenizer, write.template, pad)
-        places = list(compress(gathered.places, kept))
-        packed = pack_to is not None
-        pieces = _pieces(lengths, places, width, splits=how == "split", packed=packed)
-        batch = _in_rows(batch, pieces, width, filler, packed=packed)
-    split = 0 if how != "split" else int((lengths > (width or 0)).sum())
-    batch = replace(batch, statistics=_statistics(gathered, encoded, trained, kept, batch, split))
+        wide = int((lengths > width).sum())
+        if wide and how != "split":
+            places = list(compress(gathered.places, kept))
+            raise _too_wide(lengths, places, width, "pad_to" if pack_to is None else "pack_to")
+        statistics.split = wide
+        batch = _in_rows(batch, lengths, width, filler, packed=pack_to is not None)
+    _count(statistics, encoded, trained, batch)
     if ignore_index is None:
         return batch
     labels = np.where(batch.loss_mask == 1, batch.input_ids, np.int64(ignore_index))
@@ -297,31 +297,25 @@ class Gathered:
         segments: those of all conversations.
         rows: the conversations, if some may have to be shortened by whole turns.
         places: the place of each conversation in the source.
-        skipped: how many are left out as invalid.
-        first_skipped: the place of each of the first of these, and why it is invalid.
-        unanswered: how many end with a message of the user.
-        unasked: how many begin with a message of the assistant.
+        statistics: what became of them so far.
     """
 
     segments: Segments = field(default_factory=Segments)
     rows: list[Row] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
-    skipped: int = 0
-    first_skipped: list[str] = field(default_factory=list)
-    unanswered: int = 0
-    unasked: int = 0
+    statistics: RenderStatistics = field(default_factory=RenderStatistics)
 
     def skip(self, place: str, error: ConversationError) -> None:
         """Count a row that is left out."""
-        self.skipped += 1
-        if self.skipped <= MOST_NAMED:
-            self.first_skipped.append(f"{place}: {error.message}")
+        self.statistics.skipped += 1
+        if self.statistics.skipped <= MOST_NAMED:
+            self.statistics.first_skipped.append(f"{place}: {error.message}")
 
-    def warn(self, rows: str) -> None:
-        """Warn if some are left out; `rows` says of how many of what."""
-        if self.skipped:
-            named = listed(map(_brief, self.first_skipped), self.skipped)
-            text = f"{self.skipped:,} of {rows} are skipped: {named}"
+    def warn(self, count: int, what: str = "conversations") -> None:
+        """Warn if some are left out, besides a number of them that are not."""
+        if skipped := self.statistics.skipped:
+            named = listed(map(_brief, self.statistics.first_skipped), skipped)
+            text = f"{skipped:,} of {skipped + count:,} {what} are skipped: {named}"
             warn(SkippedWarning(text, option="errors", value="skip"))
 
 
@@ -384,9 +378,9 @@ def _gather(writer: Any, conversations: ConversationSource, options: ChatOptions
         if options.truncate == "turns":
             out.rows.append(row)
         if row.messages[-1]["role"] == "user":
-            out.unanswered += 1
+            out.statistics.unanswered += 1
         if row.messages[0]["role"] != "user" and row.first_role() == "assistant":
-            out.unasked += 1
+            out.statistics.unasked += 1
     return out
 
 
@@ -394,36 +388,30 @@ def _gather(writer: Any, conversations: ConversationSource, options: ChatOptions
 
 
 def _shortened(
-    tokenizer: _core.Tokenizer,
-    write: Any,
-    gathered: Gathered,
-    encoded: Encoded,
-    options: ChatOptions,
-    max_tokens: int,
+    write: Any, gathered: Gathered, encoded: Encoded, options: ChatOptions, max_tokens: int
 ) -> Encoded:
     """Render those that are too long again, without their oldest turns.
 
     One whose last turn alone is too long is invalid.
     """
     lengths = np.diff(encoded.offsets)
-    kept, fit = lengths.copy(), np.ones(len(lengths), bool)
     parts = [slice(*both) for both in pairwise(encoded.offsets.tolist())]
     ids, mask = [encoded.ids[part] for part in parts], [encoded.mask[part] for part in parts]
+    fit = np.ones(len(lengths), bool)
     for number in np.flatnonzero(lengths > max_tokens):
         place = gathered.places[number]
         try:
-            shorter = render_fitted(tokenizer, write, gathered.rows[number], options, max_tokens)
+            shorter = render_fitted(write, gathered.rows[number], options, max_tokens)
+            ids[number], mask[number] = shorter.ids, shorter.mask
         except ConversationError as error:
             if options.errors != "skip":
                 raise _or_skip(error.at(place)) from None
             gathered.skip(place, error)
             fit[number] = False
-        else:
-            ids[number], mask[number] = shorter.ids, shorter.mask
-            kept[number] = len(shorter.ids)
-    gathered.places = list(compress(gathered.places, fit))
-    ids, mask = ([encoded.ids[:0], *compress(ids, fit)], [encoded.mask[:0], *compress(mask, fit)])
-    return Encoded(np.concatenate(ids), np.concatenate(mask), _starts_of(kept[fit]), lengths[fit])
+    gathered.places, ids, mask = (list(compress(one, fit)) for one in (gathered.places, ids, mask))
+    starts = _starts_of(np.array([*map(len, ids)], np.int64))
+    ids, mask = [encoded.ids[:0], *ids], [encoded.mask[:0], *mask]
+    return Encoded(np.concatenate(ids), np.concatenate(mask), starts, lengths[fit])
 
 
 def _starts_of(lengths: NDArray[Any]) -> NDArray[np.int64]:
@@ -436,8 +424,7 @@ def _starts_of(lengths: NDArray[Any]) -> NDArray[np.int64]:
 def _report_cut(encoded: Encoded, max_tokens: int | None) -> None:
     """Warn if ids of conversations were cut off: how many, of how many."""
     lengths, offsets = encoded.lengths, encoded.offsets
-    cut = 0 if lengths is None else int(lengths.sum() - offsets[-1])
-    if cut:
+    if cut := int(lengths.sum() - offsets[-1]):
         count = int((np.diff(offsets) < lengths).sum())
         text = (
             f"{count:,} of {len(lengths):,} conversations are longer than {max_tokens:,} ids: "
@@ -477,33 +464,19 @@ def _kept(
     return useful
 
 
-def _statistics(
-    gathered: Gathered,
-    encoded: Encoded,
-    trained: NDArray[np.int64],
-    kept: NDArray[np.bool_],
-    batch: RenderedBatch,
-    split: int,
-) -> RenderStatistics:
+def _count(
+    out: RenderStatistics, encoded: Encoded, trained: NDArray[np.int64], batch: RenderedBatch
+) -> None:
+    """Count what is known when all is encoded, and arranged in rows or not."""
     lengths = np.diff(encoded.offsets)
-    whole = lengths if encoded.lengths is None else encoded.lengths
-    ids, has_rows = int(lengths[kept].sum()), batch.offsets is None
-    return RenderStatistics(
-        conversations=len(gathered.places) + gathered.skipped,
-        skipped=gathered.skipped,
-        dropped=int((~kept).sum()),
-        cut=int((lengths < whole).sum()),
-        split=split,
-        untrained=int((trained == 0).sum()),
-        unanswered=gathered.unanswered,
-        unasked=gathered.unasked,
-        ids=ids,
-        trained=int(batch.loss_mask.sum()),
-        longest=int(whole.max(initial=0)),
-        rows=len(batch.input_ids) if has_rows else 0,
-        fill=ids / batch.input_ids.size if has_rows and batch.input_ids.size else 1.0,
-        first_skipped=tuple(gathered.first_skipped),
-    )
+    out.conversations = len(lengths) + out.skipped
+    out.cut = int((lengths < encoded.lengths).sum())
+    out.untrained = int((trained == 0).sum())
+    out.trained = int(batch.loss_mask.sum())
+    out.longest = int(encoded.lengths.max(initial=0))
+    if batch.offsets is None:
+        out.rows = len(batch.input_ids)
+        out.fill = out.ids / batch.input_ids.size if out.rows else 1.0
 
 
 # ---------------------------------------------------------------------------- rows
@@ -523,32 +496,29 @@ def pad_id(tokenizer: _core.Tokenizer, template: Any, pad: str | None) -> int:
     return special[name]
 
 
-def _pieces(
-    lengths: NDArray[np.int64], places: Sequence[str], width: int, *, splits: bool, packed: bool
-) -> NDArray[np.int64]:
-    """The number of pieces of each conversation, each of at most a row."""
+def _too_wide(
+    lengths: NDArray[np.int64], places: Sequence[str], width: int, option: str
+) -> ConversationError:
     wide = lengths > width
-    if wide.any() and not splits:
-        first = int(np.argmax(wide))
-        raise ConversationError(
-            f"{places[first]} has {lengths[first]:,} ids, and a row has room for {width:,}; "
-            f"{int(wide.sum()):,} of {len(lengths):,} conversations are too long",
-            option="pack_to" if packed else "pad_to",
-            value=width,
-            hint=f'pass max_tokens={width} to cut them off, or truncate="turns" to drop their '
-            'oldest turns, or truncate="split" to continue them in the next row, or a larger row',
-        )
-    return np.maximum(-(-lengths // width), 1)
+    first = int(np.argmax(wide))
+    return ConversationError(
+        f"{places[first]} has {lengths[first]:,} ids, and a row has room for {width:,}; "
+        f"{int(wide.sum()):,} of {len(lengths):,} conversations are too long",
+        option=option,
+        value=width,
+        hint=f'pass max_tokens={width} to cut them off, or truncate="turns" to drop their '
+        'oldest turns, or truncate="split" to continue them in the next row, or a larger row',
+    )
 
 
 def _in_rows(
-    batch: RenderedBatch, pieces: NDArray[np.int64], width: int, filler: int, *, packed: bool
+    batch: RenderedBatch, whole: NDArray[np.int64], width: int, filler: int, *, packed: bool
 ) -> RenderedBatch:
-    """Arrange pieces of conversations in rows, one per row or packed."""
-    assert batch.offsets is not None
+    """Arrange conversations in rows, one per row or packed; one that is too long has several."""
+    pieces = np.maximum(-(-whole // width), 1)
     number = np.repeat(np.arange(len(pieces), dtype=np.int32), pieces)
     lengths = np.full(len(number), width, np.int64)
-    lengths[np.cumsum(pieces) - 1] = np.diff(batch.offsets) - (pieces - 1) * width
+    lengths[np.cumsum(pieces) - 1] = whole - (pieces - 1) * width
     rows, columns = np.arange(len(lengths)), np.zeros(len(lengths), np.int64)
     if packed:
         places = _core.pack(lengths, width)
@@ -563,4 +533,4 @@ def _in_rows(
     conversations.ravel()[at] = np.repeat(number, lengths)
     if packed:  # the id before it is of another conversation
         mask[rows[lengths > 0], columns[lengths > 0]] = 0
-    return RenderedBatch(ids, mask, conversations=conversations)
+    return replace(batch, input_ids=ids, loss_mask=mask, offsets=None, conversations=conversations)

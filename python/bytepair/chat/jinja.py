@@ -2,25 +2,20 @@
 
 A Jinja template writes one string that mixes its own special tokens and the text of the messages.
 To distinguish them, the texts are disguised before rendering. A disguise could mislead a template
-that searches for special tokens in the text. To detect this, the conversation is also rendered
-without it: if the results differ, fewer characters are disguised, and if they still differ, it is
-an error.
+that searches for special tokens in the text, so the conversation is also rendered without it: if
+the results differ, fewer characters are disguised, and if they still differ, it is an error.
 
 The loss mask comes from `{% generation %}` blocks, or is derived from where messages begin
-(`rendering`). Three mistakes that would silently harm training are looked for:
-
-1. The template drops content of a message, such as reasoning or tool calls.
-2. The token that ends the assistant's turn is not trained on, or is not a stop token of the model,
-   so that the trained model never stops.
-3. The template's own blocks mark a last turn that does not continue its prompt, so that the model
-   is trained on another text than it sees in use.
+(`rendering`). Three mistakes that would silently harm training are looked for: the template drops
+content of a message; the end of the assistant's turn is not trained on, or is no stop token, so
+that the model never stops; or the last turn does not continue its prompt.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import compress
@@ -33,9 +28,7 @@ from bytepair.chat.rendering import (
     MessageText,
     Region,
     Rendering,
-    endless,
     unmarked,
-    unprompted,
     without_indices,
 )
 from bytepair.chat.rows import (
@@ -49,7 +42,7 @@ from bytepair.chat.rows import (
     text_of,
 )
 from bytepair.chat.sandbox import RenderProcess, has_blocks, render, usage
-from bytepair.chat.segments import BREAK, Items, Segments, Writer, structural, without_space
+from bytepair.chat.segments import BREAK, Segments, Writer, encode_items, structural
 from bytepair.chat.template import ASSISTANT
 from bytepair.errors import BytepairWarning, ConversationError, SpecialTokenError, warn
 from bytepair.properties import roles
@@ -58,6 +51,12 @@ from bytepair.properties.metadata import engine_tokens
 #: The source of the mask: blocks of the template, renderings of prefixes, or no mask.
 MaskSource: TypeAlias = Literal["blocks", "prefixes", "none"]
 
+
+#: White space in Unicode, and the sides of an added token that may strip it.
+_SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+_SIDES: Final = ("rstrip", "lstrip")
 
 #: The keys that this package looks for, whatever the template names.
 _KEYS: Final = MESSAGE_FIELDS | CALL_FIELDS | {"messages", "tools", "text"}
@@ -159,6 +158,7 @@ class JinjaWriter(Writer):
         self._find = re.compile(f"({'|'.join(map(re.escape, longest)) or '(?!)'})")
         self._mask = template.mask or ("blocks" if has_blocks(template.source) else "prefixes")
         self.has_mask = self._mask != "none"
+        self._checks = self.has_mask and template.checks != "off"
         self._strips = [one for one in _core.added_tokens(tokenizer) if one.lstrip or one.rstrip]
         self._stops = _stops(tokenizer, self.special, template.stop)
         process, source = template.process, template.source
@@ -178,8 +178,8 @@ class JinjaWriter(Writer):
 
     def write(self, row: Row, out: Segments, options: ChatOptions = DEFAULT) -> None:
         """Append a conversation."""
-        rendering, regions = self._learned(row, options)
-        self.append(rendering, regions, out)
+        rendering = self.rendering(row.messages, row.fields, mark=self._checks)
+        self.append(rendering, self._learned(rendering, row, options), out)
         out.ends.append(len(out.items))
 
     def prompt(self, row: Row, out: Segments) -> None:
@@ -191,30 +191,10 @@ class JinjaWriter(Writer):
         self.append(rendering, _apart(regions, ()), out)  # turns begin apart, as in training
         out.ends.append(len(out.items))
 
-    def halves(self, row: Row, count: int, options: ChatOptions) -> tuple[Items, Items]:
-        """The segments of the prompt of the first messages, and those of the answer after it."""
-        rendering, regions = self._learned(row, options)
-        prompt = rendering.run(rendering.messages[:count], prompt=True).string
-        what, hint = "the answer does not continue the prompt", "use a template where it does"
-        rendering.check_prefix(prompt, rendering.string, what, hint)
-        end, before, after = len(prompt), Segments(), Segments()
-        own = [Region(start, min(stop, end)) for start, stop, _ in regions if start < end]
-        others = [Region(max(start, end), stop) for start, stop, _ in regions if stop > end]
-        self.append(rendering, own, before, stop=end)
-        self.append(rendering, others, after, start=end)
-        if not self.has_mask:  # an answer as a whole is what the model is to write
-            after.trained = bytearray([1] * len(after.items))
-        return (before.items, bytes(len(before.items))), (after.items, bytes(after.trained))
-
     def append(
-        self,
-        rendering: Rendering,
-        regions: Sequence[Region],
-        out: Segments,
-        start: int = 0,
-        stop: int | None = None,
+        self, rendering: Rendering, regions: Sequence[Region], out: Segments, start: int = 0
     ) -> None:
-        """Append a part of a rendered string, divided at special tokens.
+        """Append a rendered string from a position on, divided at special tokens.
 
         Texts in regions are trained on. An empty region divides a text: its two parts are encoded
         apart, as if a prompt ended there.
@@ -227,26 +207,9 @@ class JinjaWriter(Writer):
                 out.trained.append(0)
             self._append(string[begin:end], 1, rendering.disguise, out)
             start = end
-        self._append(string[start:stop], 0, rendering.disguise, out)
+        self._append(string[start:], 0, rendering.disguise, out)
         if self._strips and self.template.strip is not False:
             self._strip(out, first)
-
-    def _strip(self, out: Segments, first: int) -> None:
-        """Strip white space beside special tokens, or warn that `transformers` does."""
-        items = without_space(out.items[first:], self._strips)
-        if items == out.items[first:]:
-            return
-        if self.template.strip:
-            out.trained[first:] = bytes(compress(out.trained[first:], [it != "" for it in items]))
-            out.items[first:] = [item for item in items if item != ""]
-            return
-        name = next(one.content for one in self._strips if one.id in items)
-        text = (
-            f"special tokens such as {name!r} strip the white space beside them "
-            "in transformers, and here they do not"
-        )
-        hint = "pass strip=True to the template for the ids of transformers, or strip=False"
-        warn(BytepairWarning(text, option="strip", hint=hint))
 
     def _append(self, string: str, trained: int, disguise: Disguise, out: Segments) -> None:
         before = len(out.items)
@@ -257,70 +220,102 @@ class JinjaWriter(Writer):
                 out.items.append(disguise.take_off(part))
         out.trained += bytes([trained]) * (len(out.items) - before)
 
-    def items(
-        self, rendering: Rendering, start: int = 0, stop: int | None = None
-    ) -> list[str | int | None]:
-        """The segments of a part of a rendered string."""
+    def _strip(self, out: Segments, first: int) -> None:
+        """Strip white space beside special tokens, or warn that `transformers` does."""
+        after, before = ({one.id for one in self._strips if getattr(one, side)} for side in _SIDES)
+        items = list(_stripped(out.items[first:], after, str.lstrip))
+        items = list(_stripped(reversed(items), before, str.rstrip))[::-1]
+        if items != out.items[first:] and not self.template.strip:
+            name = next(one.content for one in self._strips if one.id in items)
+            text = (
+                f"special tokens such as {name!r} strip the white space beside them "
+                "in transformers, and here they do not"
+            )
+            hint = "pass strip=True to the template for the ids of transformers, or strip=False"
+            warn(BytepairWarning(text, option="strip", hint=hint))
+        elif items != out.items[first:]:
+            out.trained[first:] = bytes(compress(out.trained[first:], [it != "" for it in items]))
+            out.items[first:] = [item for item in items if item != ""]
+
+    def items(self, rendering: Rendering, start: int = 0) -> list[str | int | None]:
+        """The segments of a rendered string, from a position on."""
         out = Segments()
-        self.append(rendering, (), out, start, stop)
+        self.append(rendering, (), out, start)
         return out.items
 
     # ------------------------------------------------------------------ what is trained on
 
-    def _learned(self, row: Row, options: ChatOptions) -> tuple[Rendering, list[Region]]:
-        """The rendered conversation, and what is trained on; what is wrong is reported."""
-        checks = self.has_mask and self.template.checks != "off"
-        rendering = self.rendering(row.messages, row.fields, mark=checks)
+    def _learned(self, rendering: Rendering, row: Row, options: ChatOptions) -> list[Region]:
+        """What is trained on; what is wrong with the rendered conversation is reported."""
         if not self.has_mask:
-            return rendering, []
+            return []
         trained = row.trained(options.train_on)
         off = {index for index, on in enumerate(trained or ()) if not on}
         if self._mask == "prefixes":
-            regions = rendering.turns(trained)
+            regions = rendering.turns(trained or [True] * len(row.messages))
         elif trained is None and options.train_fields is None:
             regions = rendering.blocks
         else:
             regions = rendering.blocks_of(off, [i for i, flag in row.flags.items() if flag])
-        if checks:
+        if self._checks:
+            # Turns that are not trained on may lose text, as earlier reasoning does.
             lossy = {index for index in off if row.messages[index]["role"] == ASSISTANT}
-            for problem, hint in self._problems(rendering, regions, lossy):
-                text = f"the template {self.name!r}: {problem}"
-                if self.template.checks == "error":
-                    hint += ', or pass checks="warn" or "off" to the template'
-                    raise ConversationError(text, option="checks", value="error", hint=hint)
-                warn(BytepairWarning(text, option="checks", hint=hint))
+            self._check_texts(rendering, lossy)
+            self._check_ids(rendering, regions)
         if options.train_fields is None:
-            return rendering, _apart(regions)
-        parts = rendering.limited(regions, options.train_fields, self._find)
-        return rendering, _apart(regions, parts)
+            return _apart(regions)
+        return _apart(regions, rendering.limited(regions, options.train_fields, self._find))
 
-    def _problems(
-        self, rendering: Rendering, regions: Sequence[Region], off: set[int]
-    ) -> Iterator[tuple[str, str]]:
-        """What is wrong with a rendered conversation, and what to do about it.
+    def _report(self, problem: str, hint: str) -> None:
+        text = f"the template {self.name!r}: {problem}"
+        if self.template.checks == "error":
+            hint += ', or pass checks="warn" or "off" to the template'
+            raise ConversationError(text, option="checks", value="error", hint=hint)
+        warn(BytepairWarning(text, option="checks", hint=hint))
 
-        Messages `off`, the turns that are not trained on, may lose text, as earlier reasoning does.
-        """
-        dropped = [place.description for place in rendering.dropped if place.message not in off]
+    def _check_texts(self, rendering: Rendering, lossy: set[int]) -> None:
+        dropped = [place.description for place in rendering.dropped if place.message not in lossy]
         if dropped:
-            yield (
+            self._report(
                 f"it drops {', '.join(dropped)}",
                 "use a template that renders it, or remove it from the conversation",
             )
-        out = Segments()
-        self.append(rendering, _apart(regions), out)
-        yield from unprompted(self._last_prompt(rendering), out.items, self.tokenizer.encode)
-        trained = [item for item, on in zip(out.items, out.trained, strict=True) if on]
-        yield from endless(trained, self._stops, self.special)
 
-    def _last_prompt(self, rendering: Rendering) -> list[str | int | None]:
-        """The segments of the prompt of the last turn; none if prefixes are compared anyway."""
-        out, (*before, last) = Segments(), rendering.messages
-        if self._mask == "blocks" and last["role"] == ASSISTANT:
+    def _check_ids(self, rendering: Rendering, regions: Sequence[Region]) -> None:
+        """Check that the last turn continues its prompt, and that its end is learned."""
+        out, prompt, (*before, last) = Segments(), Segments(), rendering.messages
+        self.append(rendering, _apart(regions), out)
+        if self._mask == "blocks" and last["role"] == ASSISTANT:  # else prefixes are compared
             with suppress(ConversationError):  # a template need not render a part
-                prompt = rendering.run(before, prompt=True)
-                self.append(prompt, _apart(prompt.blocks), out)
-        return out.items
+                begun = rendering.run(before, prompt=True)
+                self.append(begun, _apart(begun.blocks), prompt)
+        ids = encode_items(self.tokenizer, prompt.items, join=True) if prompt.items else []
+        if ids and ids != encode_items(self.tokenizer, out.items, join=True)[: len(ids)]:
+            self._report(
+                "its last turn does not continue its prompt, so the model would be trained on "
+                "other ids than it sees in use",
+                "pass the variables of the prompt, such as enable_thinking, or give the turn what "
+                "its prompt begins, such as reasoning",
+            )
+        # White space after the last token, such as the line break in ChatML, does not matter.
+        trained = [one for one, on in zip(out.items, out.trained, strict=True) if on]
+        written = [one for one in trained if isinstance(one, int) or (one and one.strip())]
+        end = written[-1] if written else None
+        if isinstance(end, str):
+            self._report(
+                f"the trained part ends with the text {end[-20:]!r}, not with a special token, so "
+                "a model would not learn to end its turn",
+                "add the token that ends the assistant's turn to the template (inside the "
+                "{% generation %} block, if there is one)",
+            )
+        elif end is not None and self._stops and end not in self._stops:
+            name = next(name for name, id in self.special.items() if id == end)
+            self._report(
+                f"the trained part ends with {name!r}, but the stop tokens are "
+                f"{' and '.join(self._stops.values())}",
+                f"set the role with tok.replace(roles=dict(end_of_turn={name!r})), or pass "
+                f"stop=({name!r},) to the template",
+            )
 
     # ------------------------------------------------------------------ the rendered string
 
@@ -416,6 +411,20 @@ def _apart(regions: Sequence[Region], parts: Sequence[Region] | None = None) -> 
     """Regions, or parts of them, and an empty region where each region begins."""
     starts = [region._replace(end=region.start) for region in regions]
     return sorted([*starts, *(regions if parts is None else parts)])
+
+
+def _stripped(
+    items: Iterable[str | int | None], ids: Collection[int], strip: Callable[[str, str], str]
+) -> Iterator[str | int | None]:
+    """Segments, with white space stripped from texts that follow one of the ids."""
+    follows = False
+    for item in items:
+        if isinstance(item, str):
+            item = strip(item, _SPACE) if follows else item
+            follows = follows and not item
+        elif item is not None and item != BREAK:
+            follows = item in ids
+        yield item
 
 
 def _aliased(message: Any) -> Any:

@@ -1,10 +1,8 @@
 """Parses ids to a conversation: the inverse of rendering, also during generation.
 
-A `Parser` takes one id at a time and returns events, so that an inference loop can act as soon as a
-tool call is complete. An `AnswerParser` reads the text of one answer, piece by piece: the template
-says how its reasoning and calls are framed. What only may be the beginning of a frame is held back
-until the next piece of text. A frame that encloses no well-formed call stays in the content, so no
-text is lost.
+A `Parser` takes one id at a time and returns events. An `AnswerParser` reads the text of one
+answer, piece by piece: what only may be the beginning of a call is held back until the next piece,
+and what encloses no well-formed call stays in the content, so no text is lost.
 
 Special tokens are characters of an `Alphabet`. If `<tool_call>` is a special token, only this token
 opens a call, not text that spells it.
@@ -13,19 +11,18 @@ opens a call, not text that spells it.
 from __future__ import annotations
 
 import codecs
-import copy
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from bytepair import _core
-from bytepair.chat import calls
-from bytepair.chat.renderer import named
+from bytepair.chat.renderer import call_of, named, to_calls
 from bytepair.chat.segments import structural
-from bytepair.chat.template import ASSISTANT, Part, Piece, Role, Special, Template
+from bytepair.chat.template import ASSISTANT, Piece, Special, Template
 from bytepair.errors import ConversationError
 from bytepair.properties import roles
 
@@ -97,22 +94,17 @@ class MessageEnd:
     message: dict[str, Any]
 
 
+T = TypeVar("T")
+
+#: What a parser reports.
 Event: TypeAlias = "MessageStart | TextDelta | PartStart | PartEnd | ToolCall | MessageEnd"
 
 
 # ---------------------------------------------------------------------------- conversations
 
 
-@dataclass(frozen=True, slots=True)
-class _Results:
-    """How results of tools stand in a message of another role, such as the user.
-
-    Attributes:
-        role: the role of the results.
-        opening: what stands before the first result.
-        between: what stands between two.
-        closing: what stands after the last one.
-    """
+class _Results(NamedTuple):
+    """How results of tools stand in a message of another role, such as the user."""
 
     role: str
     opening: str
@@ -135,7 +127,7 @@ class _Message:
         role: its role.
         answer: what reads it, if it may have reasoning or tool calls.
         results: how it may enclose results of tools; None if it does not.
-        parts: its parts, if it is no answer: the type and the pieces of text of each.
+        parts: its parts: the type and the pieces of text of each.
         open: the type of the part that is open.
     """
 
@@ -147,25 +139,22 @@ class _Message:
 
     def add(self, text: str) -> list[Event]:
         """More text; if it may be that of results of tools, it is reported at the end."""
-        if self.answer is not None:
-            return self.answer.feed(text)
         if self.open is None and (not self.parts or self.parts[-1][0] != _PLAIN):
             self.parts.append((_PLAIN, []))
         self.parts[-1][1].append(text)
-        return [] if self.results else [TextDelta(text, self.open or _PLAIN)]
-
-    def finished(self) -> dict[str, Any]:
-        """The complete message; its content is a string if it consists only of text."""
         if self.answer is not None:
-            return {"role": self.role, **self.answer.fields()}
-        if all(kind == _PLAIN for kind, _ in self.parts):
-            return {"role": self.role, "content": self.text()}
-        parts = [{"type": kind, "text": "".join(pieces)} for kind, pieces in self.parts]
-        return {"role": self.role, "content": parts}
+            return self.answer.feed(text)
+        return [] if self.results else [TextDelta(text, self.open or _PLAIN)]
 
     def text(self) -> str:
         """The text of all its parts."""
         return "".join("".join(pieces) for _, pieces in self.parts)
+
+    def content(self) -> str | list[dict[str, str]]:
+        """Its content, a string if it consists only of text."""
+        if all(kind == _PLAIN for kind, _ in self.parts):
+            return self.text()
+        return [{"type": kind, "text": "".join(pieces)} for kind, pieces in self.parts]
 
 
 class Parser:
@@ -209,13 +198,20 @@ class Parser:
         Raises:
             ConversationError: if no template is given, and the tokenizer's own is in Jinja.
         """
-        self._template = template = _default(tokenizer) if template is None else template
+        own_or_given = named(tokenizer, None) if template is None else template
+        if not isinstance(own_or_given, Template):
+            raise ConversationError(
+                "the tokenizer's own chat template is in Jinja, which cannot be parsed",
+                option="template",
+                hint="pass the template of bytepair.chat that writes the same, such as "
+                "template=chat.QWEN3",
+            )
+        self._template = template = own_or_given
         self._tokenizer = tokenizer
-        self._special = structural(tokenizer)
-        self._names = {id: name for name, id in self._special.items()}
-        own = roles.roles(tokenizer)
+        special, own = structural(tokenizer), roles.roles(tokenizer)
+        self._names = {id: name for name, id in special.items()}
         stops = {*template.stop, *(own[role] for role in ("eos", "end_of_turn") if role in own)}
-        self._alphabet = letters = Alphabet(self._special, template.names() | stops)
+        self._alphabet = letters = Alphabet(special, template.names() | stops)
         self._code = template.code if tool_calls else None
         self._frames = {
             name: letters.string(role.open)
@@ -223,12 +219,16 @@ class Parser:
             if role.each is None and role.open  # others begin like messages of another role
         }
         self._longest = max(map(len, self._frames.values()), default=0) + 1
+        self._parts = {  # by role, the part that each token opens
+            name: {letters.string(part.open)[:1]: kind for kind, part in role.parts.items()}
+            for name, role in template.roles.items()
+        }
+        self._ends = {name: {letters.last(role.close)} for name, role in template.roles.items()}
+        self._ends[ASSISTANT].update(letters.string(map(Special, stops)))
         opening = set("".join(self._frames.values()))
         self._inner = {*letters.string(map(Special, template.inner()))}
-        self._stops = {*letters.string(map(Special, stops))}
         self._begin = {*letters.string(template.begin)} - opening
-        ends = self._stops | {self._last(template.roles[ASSISTANT])}
-        self._second_ends = ends - opening  # a model may end its turn twice
+        self._second_ends = self._ends[ASSISTANT] - opening  # a model may end its turn twice
         self._results = _results(template, letters)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._between = ""
@@ -236,19 +236,12 @@ class Parser:
         self._place = 0
         self.messages: list[dict[str, Any]] = []
 
-    def _last(self, around: Part | Role) -> str:
-        """The special token that closes a message or a part; empty if there is none."""
-        return "".join(SPECIAL.findall(self._alphabet.string(around.close))[:1])
-
     @property
     def conversation(self) -> dict[str, Any]:
         """The conversation so far, including an incomplete message."""
         if self._message is None:
             return {"messages": [*self.messages]}
-        message = copy.deepcopy(self._message)
-        if message.answer is not None:
-            message.answer.end()
-        return {"messages": [*self.messages, *self._finished(message, is_whole=False)]}
+        return {"messages": [*self.messages, *self._finished(self._message, is_whole=False)]}
 
     @property
     def is_open(self) -> bool:
@@ -267,18 +260,16 @@ class Parser:
         """
         token, message = self._tokenizer.token_bytes(id), self._message
         self._place += 1
-        if id not in self._names:
+        if (name := self._names.get(id)) is None:
             text = self._decoder.decode(token)
             return self._text(text) if text else []
-        events, character = self.finish(), self._alphabet.character(id) or ""
+        events, character = self.finish(), self._alphabet.character(id)
         if message is None:
-            return events + self._outside(character, id)
-        if character and character in self._inner:
+            return events + self._outside(character, name)
+        if character in self._inner:
             is_read = message.answer is not None or message.results is not None
-            return events + self._text(character if is_read else self._names[id])
-        if message.open is not None:
-            return events + self._part_end(message, message.open, character, id)
-        return events + self._inside(message, character, id)
+            return events + self._text(character if character and is_read else name)
+        return events + self._inside(message, character, name)
 
     def finish(self) -> list[Event]:
         """Return the events of the last bytes, if the ids end within a character."""
@@ -288,16 +279,16 @@ class Parser:
 
     # ------------------------------------------------------------------ between messages
 
-    def _outside(self, character: str, id: int) -> list[Event]:
+    def _outside(self, character: str | None, name: str) -> list[Event]:
         """A special token that is not within a message."""
-        if character and character in self._begin:
+        if character in self._begin:
             self._between = ""
             return []
         ended = self.messages and self.messages[-1]["role"] == ASSISTANT
-        if ended and character and character in self._second_ends:
+        if ended and character in self._second_ends:
             return []
-        if not character:
-            raise self._error("does not open a message", self._names[id])
+        if character is None:
+            raise self._error("does not open a message", name)
         self._between += character
         return self._opened()
 
@@ -336,28 +327,25 @@ class Parser:
         self._between += text
         return self._opened()
 
-    def _inside(self, message: _Message, character: str, id: int) -> list[Event]:
-        role = self._template.roles[message.role]
-        is_answer = message.role == ASSISTANT
-        for name, part in role.parts.items():
-            if character and self._alphabet.string(part.open).startswith(character):
-                message.open = name
-                message.parts.append((name, []))
-                return [PartStart(name)]
-        ends = {self._last(role), *(self._stops if is_answer else ())}
-        if not character or character not in ends:
-            raise self._error(f"cannot occur in a message from {message.role!r}", self._names[id])
+    def _inside(self, message: _Message, character: str | None, name: str) -> list[Event]:
+        """A special token that opens a part, or closes a part or the message."""
+        if (kind := message.open) is not None:
+            part = self._template.roles[message.role].parts[kind]
+            if character != self._alphabet.last(part.close):
+                raise self._error(f"cannot occur in a part of type {kind!r}", name)
+            message.open = None
+            text, code = "".join(message.parts[-1][1]), self._code
+            called = [ToolCall(call_of(code, text))] if code and kind == code.call else []
+            return [PartEnd(kind, text), *called]
+        opened = self._parts[message.role].get(character or "")
+        if character and opened is not None:
+            message.open = opened
+            message.parts.append((opened, []))
+            return [PartStart(opened)]
+        if character not in self._ends[message.role]:
+            raise self._error(f"cannot occur in a message from {message.role!r}", name)
         self._message = None
         return self._end(message)
-
-    def _part_end(self, message: _Message, name: str, character: str, id: int) -> list[Event]:
-        last = self._last(self._template.roles[message.role].parts[name])
-        if not character or character != last:
-            raise self._error(f"cannot occur in a part of type {name!r}", self._names[id])
-        message.open = None
-        text, code = "".join(message.parts[-1][1]), self._code
-        called = [ToolCall(calls.call_of(code, text))] if code and name == code.call else []
-        return [PartEnd(name, text), *called]
 
     def _end(self, message: _Message) -> list[Event]:
         events = message.answer.end() if message.answer is not None else []
@@ -378,30 +366,24 @@ class Parser:
             role = message.role if results is None else message.results.role
             texts = [text] if results is None else results
             return [{"role": role, "content": self._alphabet.visible(one)} for one in texts]
-        finished, tools = message.finished(), self._template.tools
+        if (answer := message.answer) is not None:
+            if not is_whole:
+                answer = AnswerParser(self._template, self._alphabet)
+                answer.feed(message.text())
+                answer.end()
+            return [{"role": message.role, **answer.fields()}]
+        content, tools = message.content(), self._template.tools
         if tools and tools.json_results and message.role == "tool":  # the content is a value
             with suppress(ValueError, RecursionError):
-                finished["content"] = json.loads(finished["content"])
-        return [finished] if self._code is None else calls.to_calls(self._template, finished)
+                content = json.loads(message.text())
+        finished = {"role": message.role, "content": content}
+        return [finished] if self._code is None else to_calls(self._code, finished)
 
     def _error(self, what: str, name: str) -> ConversationError:
         return ConversationError(
             f"id {self._place - 1} of the conversation is {name!r}, which {what} in the template "
             f"{self._template.name!r}"
         )
-
-
-def _default(tokenizer: _core.Tokenizer) -> Template:
-    """Nanochat's template, unless the tokenizer has another one."""
-    template = named(tokenizer, None)
-    if not isinstance(template, Template):
-        raise ConversationError(
-            "the tokenizer's own chat template is in Jinja, which cannot be parsed",
-            option="template",
-            hint="pass the template of bytepair.chat that writes the same, such as "
-            "template=chat.QWEN3",
-        )
-    return template
 
 
 def _results(template: Template, alphabet: Alphabet) -> dict[str, _Results]:
@@ -449,6 +431,10 @@ class Alphabet:
             for piece in pieces
         )
 
+    def last(self, pieces: Iterable[Piece]) -> str:
+        """The first special token of what closes a message or a part; empty if there is none."""
+        return "".join(SPECIAL.findall(self.string(pieces))[:1])
+
     def visible(self, string: str) -> str:
         """A string with the names of the tokens."""
         return string.translate(self._names)
@@ -468,6 +454,10 @@ class _Enclosure:
         self.after_end = after[len(after.rstrip()) :]
 
 
+#: Reads a part of an answer: yields events, or None where more text is needed.
+_Events: TypeAlias = "Generator[Event | None, None, T]"
+
+
 class AnswerParser:
     """Takes the text of one answer and returns the resulting events."""
 
@@ -477,124 +467,118 @@ class AnswerParser:
         self._thinking = _Enclosure(alphabet, thinks.open, thinks.close) if thinks else None
         self._calling = _Enclosure(alphabet, tools.call.open, tools.call.close) if tools else None
         self._before_call = tools.between if tools else ""
+        self._has_strings = True
         self._buffer, self._at = "", 0  # what has not been read begins at `_at`
-        self._skipped = ""  # what the frame before the buffer ends with
-        self._between = ""  # what was left out between the content and the call that is open
-        self._inside = list[str]()  # the text of the call that is open
-        self._scan, self._has_strings = _JsonScan(), True
-        self._step: Callable[[bool], Iterable[Event]] = self._at_start
-        self._content, self._reasoning = list[str](), list[str]()
+        self._is_end = False
+        self._texts: dict[str, list[str]] = {_PLAIN: [], _REASONING: []}
         self._calls: list[dict[str, Any]] = []
+        self._events = self._read()
 
     def feed(self, text: str) -> list[Event]:
         """Process a piece of text."""
         self._buffer, self._at = self._buffer[self._at :] + text, 0
-        return self._run(is_end=False)
+        return list(iter(partial(next, self._events, None), None))
 
     def end(self) -> list[Event]:
         """Process what was held back: nothing follows."""
-        return self._run(is_end=True)
+        self._is_end = True
+        return self.feed("")
 
     def fields(self) -> dict[str, Any]:
-        """The fields of the message so far, without text that is held back."""
-        fields: dict[str, Any] = {"content": "".join(self._content)}
-        if thought := "".join(self._reasoning):
+        """The fields of the message, without text that is held back."""
+        content, thought = map("".join, self._texts.values())
+        fields: dict[str, Any] = {"content": content}
+        if thought:
             fields["reasoning_content"] = thought
         if self._calls:
-            fields["tool_calls"] = [*self._calls]
+            fields["tool_calls"] = self._calls
         return fields
 
-    def _run(self, *, is_end: bool) -> list[Event]:
-        events: list[Event] = []
-        while True:
-            step = self._step
-            while self._skipped and self._at < len(self._buffer):
-                goes_on = self._buffer[self._at] == self._skipped[0]
-                self._at += goes_on
-                self._skipped = self._skipped[1:] if goes_on else ""
-            events += step(is_end)
-            if self._step == step:
-                return events
-
-    # ------------------------------------------------------------------ states
-
-    def _at_start(self, is_end: bool) -> Iterable[Event]:
-        """Nothing is known about the answer."""
-        thinking, openings = self._thinking, list[str]()
+    def _read(self) -> _Events[None]:
+        openings: dict[str, Callable[[], _Events[None]]] = {}
+        if self._thinking:
+            openings[self._thinking.tag] = self._reasoning
         if self._calling and not self._calling.tag:  # calls have no frame: the answer is one
-            openings = ["{"]
-        begun = self._buffer[self._at :]
-        if thinking and begun.startswith(thinking.tag):
-            self._take(len(thinking.tag), thinking.rest)
-            self._step = self._in_reasoning
-            yield PartStart(_REASONING)
-        elif any(map(begun.startswith, openings)):
-            self._step = self._in_whole
-        else:
-            openings += [thinking.tag] if thinking else []
-            if is_end or not any(one.startswith(begun) for one in openings):
-                self._step = self._in_content
+            openings["{"] = self._whole_call
+        while not self._is_end and any(
+            _held(self._buffer, tag) == len(self._buffer) for tag in openings
+        ):
+            yield None
+        for tag, read in openings.items():
+            if self._buffer.startswith(tag):
+                yield from read()
+        while self._at < len(self._buffer) or not self._is_end:
+            yield from self._content_and_call()
 
-    def _in_reasoning(self, is_end: bool) -> Iterable[Event]:
+    def _reasoning(self) -> _Events[None]:
         frame = self._thinking
         assert frame
-        found = self._find(frame.end_tag, frame.before_end, is_end)
-        yield from self._text(self._reasoning, found[0], _REASONING)
-        if is_closed := found[1] >= 0:
-            self._take(found[1] + len(frame.end_tag), frame.after_end)
-            self._step = self._in_content
-        if is_closed or is_end:
-            yield PartEnd(_REASONING, "".join(self._reasoning))
+        self._take(len(frame.tag))
+        yield PartStart(_REASONING)
+        yield from self._skip(frame.rest)
+        yield from self._until(frame.end_tag, frame.before_end, _REASONING)
+        yield PartEnd(_REASONING, "".join(self._texts[_REASONING]))
+        yield from self._skip(frame.after_end)
 
-    def _in_content(self, is_end: bool) -> Iterable[Event]:
-        tag = self._calling.tag if self._calling else ""
-        end, rest = self._find(tag, self._before_call, is_end)
-        yield from self._text(self._content, end, "text")
-        if rest >= 0:
-            self._between = self._take(rest)
-            self._scan = _JsonScan(has_strings=self._has_strings)
-            self._take(len(tag))
-            self._step = self._in_call
-            yield PartStart(_CALL)
-
-    def _in_call(self, is_end: bool) -> Iterable[Event]:
+    def _content_and_call(self) -> _Events[None]:
+        """Content, and the call that follows it, if one does."""
         frame = self._calling
-        assert frame
-        self._scan.done = self._at
-        at = self._scan.find(self._buffer, frame.end_tag, is_end=is_end)
-        text = self._take((self._scan.done if at < 0 else at) - self._at)
-        self._inside.append(text)
-        if text:
-            yield TextDelta(self._visible(text), _CALL)
-        if at < 0 and not is_end:
+        tag = frame.tag if frame else ""
+        between = yield from self._until(tag, self._before_call, _PLAIN)
+        if between is None:
             return
-        inside, self._inside, self._step = "".join(self._inside), [], self._in_content
-        if at >= 0:
-            self._take(len(frame.end_tag))
-        elif frame.end_tag in inside and _call_of(self._visible(inside)) is None:
+        assert frame
+        yield PartStart(_CALL)
+        inside, end_tag = yield from self._inside_call(frame.end_tag)
+        if not end_tag and frame.end_tag in inside and _call_of(self._visible(inside)) is None:
             # A string never ends, so it and what follows are read as if there were none.
-            inside, _, self._buffer = inside.partition(frame.end_tag)
-            at = self._at = 0
-            self._has_strings = False
-        yield from self._closed(frame, self._visible(inside), is_whole=at >= 0)
-
-    def _closed(self, frame: _Enclosure, inside: str, *, is_whole: bool) -> Iterable[Event]:
-        """The end of a call."""
+            inside, end_tag, self._buffer = inside.partition(frame.end_tag)
+            self._at, self._has_strings = 0, False
+        inside = self._visible(inside)
         yield PartEnd(_CALL, inside.strip())
         call = _call_of(inside)
         if call is not None:
             self._calls.append(call)
             yield ToolCall(call)
         else:  # what is not well-formed stays in the content
-            around = self._between + frame.tag, frame.end_tag if is_whole else ""
-            self._content += [inside.join(map(self._visible, around))]
+            around = between + frame.tag, end_tag
+            self._texts[_PLAIN].append(inside.join(map(self._visible, around)))
 
-    def _in_whole(self, is_end: bool) -> Iterable[Event]:
+    def _inside_call(self, end_tag: str) -> _Events[tuple[str, str]]:
+        """The text of a call, and the tag that ends it; empty if the answer ends before it.
+
+        If the tag is text, it does not count within the strings of the JSON.
+        """
+        tokens = re.escape(end_tag)
+        if self._has_strings and not SPECIAL.match(end_tag):
+            tokens = rf'"|\\.|{tokens}'
+        tokens_of_json, pieces, in_string = re.compile(tokens, re.DOTALL), list[str](), False
+        while True:
+            read, closing = self._at, None
+            for token in tokens_of_json.finditer(self._buffer, self._at):
+                if token[0] == end_tag and not in_string:
+                    closing = token
+                    break
+                in_string ^= token[0] == '"'
+                read = token.end()
+            rest = self._buffer[read:]
+            held = 0 if self._is_end else max(_held(rest, end_tag), rest.endswith("\\"))
+            end = closing.start() if closing else len(self._buffer) - held
+            if text := self._take(end - self._at):
+                pieces.append(text)
+                yield TextDelta(self._visible(text), _CALL)
+            if closing or self._is_end:
+                self._take(len(end_tag) if closing else 0)
+                return "".join(pieces), end_tag if closing else ""
+            yield None
+
+    def _whole_call(self) -> _Events[None]:
         """The whole answer may be one call: what it is, is known at its end."""
-        self._inside.append(self._take(len(self._buffer) - self._at))
-        if not is_end:
-            return
-        text, self._inside, self._step = "".join(self._inside), [], self._in_content
+        pieces = [self._take(len(self._buffer))]
+        while not self._is_end:
+            yield None
+            pieces.append(self._take(len(self._buffer)))
+        text = "".join(pieces)
         inside = self._visible(text)
         call = _call_of(inside)
         if call is None:
@@ -604,63 +588,40 @@ class AnswerParser:
             yield PartStart(_CALL)
             yield from (TextDelta(inside, _CALL), PartEnd(_CALL, inside.strip()), ToolCall(call))
 
-    # ------------------------------------------------------------------ parts of states
+    # ------------------------------------------------------------------ parts of readers
 
-    def _find(self, tag: str, before: str, is_end: bool) -> tuple[int, int]:
-        """The end of the text before a tag or what may be one, and how far behind it the tag is."""
-        at = self._buffer.find(tag, self._at) if tag else -1
-        if at >= 0:
-            count = len(before) if self._buffer.endswith(before, self._at, at) else 0
-            return at - self._at - count, count
-        rest = self._buffer[self._at :]
-        held = 0 if is_end or not tag else max(_held(rest, one) for one in (before + tag, tag))
-        return len(rest) - held, -1
+    def _until(self, tag: str, before: str, part: str) -> _Events[str | None]:
+        """Report text up to a tag, without `before`: what of this stood there; None at the end."""
+        while True:
+            at = self._buffer.find(tag, self._at) if tag else -1
+            left_out = before if at >= 0 and self._buffer.endswith(before, self._at, at) else ""
+            rest = self._buffer[self._at :] if at < 0 else ""
+            held = 0 if self._is_end else max(_held(rest, before + tag), _held(rest, tag))
+            end = (len(self._buffer) - held if at < 0 else at) - len(left_out)
+            if text := self._visible(self._take(end - self._at)):
+                self._texts[part].append(text)
+                yield TextDelta(text, part)
+            if at >= 0:
+                self._take(len(left_out + tag))
+                return left_out
+            if self._is_end:
+                return None
+            yield None
 
-    def _take(self, count: int, skipped: str = "") -> str:
-        """Take text from the buffer, and skip what is `skipped` after it as soon as it comes."""
+    def _skip(self, text: str) -> _Events[None]:
+        """Leave out what of a text comes next."""
+        for character in text:
+            while self._at == len(self._buffer) and not self._is_end:
+                yield None
+            if not self._buffer.startswith(character, self._at):
+                return
+            self._at += 1
+
+    def _take(self, count: int) -> str:
+        """Take text from the buffer."""
         text = self._buffer[self._at : self._at + count]
         self._at += count
-        self._skipped = skipped or self._skipped
         return text
-
-    def _text(self, parts: list[str], end: int, part: str) -> Iterable[Event]:
-        """Take text from the buffer, and report it."""
-        text = self._visible(self._take(end))
-        if text:
-            parts.append(text)
-            yield TextDelta(text, part)
-
-
-class _JsonScan:
-    """Looks for a tag in a text of JSON that grows, but not in the strings of the JSON, if any.
-
-    Attributes:
-        done: the number of characters that are not part of a tag.
-    """
-
-    def __init__(self, *, has_strings: bool = True) -> None:
-        self.done, self._has_strings = 0, has_strings
-        self._in_string = self._is_escaped = False
-
-    def find(self, text: str, tag: str, *, is_end: bool) -> int:
-        """The position of the tag; -1 if it has not come yet."""
-        if SPECIAL.match(tag) or not self._has_strings:  # a token, or all that counts
-            at = text.find(tag, self.done)
-            self.done = len(text)
-            return at
-        while self.done < len(text):
-            character = text[self.done]
-            if not self._in_string and character == tag[0]:
-                if text.startswith(tag, self.done):
-                    return self.done
-                if not is_end and tag.startswith(text[self.done :]):
-                    return -1
-            self.done += 1
-            if self._is_escaped or (self._in_string and character == "\\"):
-                self._is_escaped = not self._is_escaped
-            elif character == '"':
-                self._in_string = not self._in_string
-        return -1
 
 
 def _held(text: str, opening: str) -> int:

@@ -8,9 +8,9 @@ boundary, whatever the texts on its two sides are.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair._internal.checks import place_of, refuse
+from bytepair._internal.checks import check_whole, place_of, refuse
 from bytepair.chat.batch import Gathered, gathered, pad_id, saved
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row
 from bytepair.chat.segments import Encoded, Segments, Writer
 from bytepair.chat.sources import ConversationSource, read
+from bytepair.chat.template import ASSISTANT
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 
 if TYPE_CHECKING:
@@ -55,30 +56,21 @@ COLUMNS: Final = tuple(field.name for field in fields(Preference))
 
 @dataclass(frozen=True, eq=False)
 class PreferenceBatch:
-    """Rendered preference pairs.
-
-    Sequence `2 * i` is the prompt of pair `i` and its better answer; sequence `2 * i + 1` is the
-    prompt and the other answer.
+    """Rendered preference pairs, a sequence.
 
     Attributes:
-        input_ids: int32, the ids of all sequences.
-        completion_mask: uint8, 1 where the assistant writes the id in an answer, else 0.
-        offsets: int64, the start of each sequence, and the end of the last.
-        prompt_lengths: int64, the number of ids in the prompt of each pair.
+        pairs: the pairs.
         pad_id: the id that fills rows; None if the template names no such token.
     """
 
-    input_ids: NDArray[np.int32]
-    completion_mask: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    prompt_lengths: NDArray[np.int64]
+    pairs: Sequence[Preference]
     pad_id: int | None = None
 
     def __len__(self) -> int:
-        return len(self.prompt_lengths)
+        return len(self.pairs)
 
     def __iter__(self) -> Iterator[Preference]:
-        return (self[index] for index in range(len(self)))
+        return iter(self.pairs)
 
     def __getitem__(self, index: int) -> Preference:
         """One pair.
@@ -87,17 +79,7 @@ class PreferenceBatch:
             ArgumentError: if the index is no integer; there are no slices.
             IndexError: if there is no such pair.
         """
-        index = place_of("pair", index, len(self))
-        start, middle, end = self.offsets[2 * index : 2 * index + 3]
-        length = self.prompt_lengths[index]
-        chosen, rejected = slice(start + length, middle), slice(middle + length, end)
-        return Preference(
-            self.input_ids[start : start + length],
-            self.input_ids[chosen],
-            self.input_ids[rejected],
-            self.completion_mask[chosen],
-            self.completion_mask[rejected],
-        )
+        return self.pairs[place_of("pair", index, len(self))]
 
     def padded(self, pad_to: int | None = None) -> dict[str, NDArray[np.int64]]:
         """Arrange all pairs in rows: first the prompts with the better answers, then the others.
@@ -114,8 +96,9 @@ class PreferenceBatch:
             ArgumentError: if a sequence is longer than a row.
             SpecialTokenError: if no token is known that fills rows.
         """
-        lengths = np.diff(self.offsets)
-        longest = int(lengths.max(initial=0))
+        answers = [(one.prompt_ids, one.chosen_ids, one.chosen_mask) for one in self]
+        answers += [(one.prompt_ids, one.rejected_ids, one.rejected_mask) for one in self]
+        longest = max((len(prompt) + len(ids) for prompt, ids, _ in answers), default=0)
         width = longest if pad_to is None else pad_to
         if longest > width:
             raise ArgumentError(
@@ -129,14 +112,13 @@ class PreferenceBatch:
                 option="pad",
                 hint="pass pad= to render_preferences",
             )
-        shape = 2 * len(self), width
+        shape = len(answers), width
         ids = np.full(shape, self.pad_id, np.int64)
         mask, attention = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-        order = [*range(0, len(ids), 2), *range(1, len(ids), 2)]
-        for row, number in enumerate(order):
-            here, length = slice(*self.offsets[number : number + 2]), lengths[number]
-            ids[row, :length], mask[row, :length] = self.input_ids[here], self.completion_mask[here]
-            attention[row, :length] = 1
+        for row, (prompt, answer, trained) in enumerate(answers):
+            start, end = len(prompt), len(prompt) + len(answer)
+            ids[row, :start], ids[row, start:end] = prompt, answer
+            mask[row, start:end], attention[row, :end] = trained, 1
         return {"input_ids": ids, "attention_mask": attention, "completion_mask": mask}
 
     def to_arrow(self) -> pa.Table:
@@ -212,85 +194,95 @@ def render_preferences(
         value, only = getattr(options, option), getattr(DEFAULT, option)
         if value != only:
             raise refuse(option, value, f"{only!r} for preference pairs")
-    segments, places = _segments(write, pairs, options)
-    encoded = segments.encode(
-        tokenizer, join=write.join, max_tokens=max_tokens, errors="replace", threads=threads
-    )
+    limit = None if max_tokens is None else check_whole("max_tokens", max_tokens)
     filler = None
     try:
         filler = pad_id(tokenizer, write.template, pad)
     except SpecialTokenError:
         if pad:
             raise
-    return _batch(encoded, places, on_untrained, filler)
-
-
-def _segments(
-    writer: Any, pairs: ConversationSource, options: ChatOptions
-) -> tuple[Segments, list[str]]:
-    """The segments of each prompt alone, then with the better answer, then with the other one.
-
-    Each of the three has the place of the pair.
-    """
     out = Gathered()
-    segments = out.segments
 
-    def write(row: Any) -> None:
-        count, *answers = _read(row, writer, options)
-        halves = [writer.halves(answer, count, options) for answer in answers]
-        segments.items += halves[0][0][0]
-        segments.trained += halves[0][0][1]
-        segments.ends.append(len(segments.items))
-        for (prompt, mask), (answer, answer_mask) in halves:
-            segments.items += [*prompt, None, *answer]  # no token crosses the boundary
-            segments.trained += mask + b"\0" + answer_mask
-            segments.ends.append(len(segments.items))
+    def write_pair(row: Any) -> None:
+        """The segments of the prompt, of the better answer, and of the other one."""
+        count, *answers = _read(row, write, options)
+        prompt = Segments()
+        write.prompt(Row(answers[0].messages[:count], answers[0].fields, {}), prompt)
+        parts = [(prompt.items, bytes(len(prompt.items)))]
+        parts += [_after(prompt, answer, count, write, options) for answer in answers]
+        for items, trained in parts:
+            out.segments.items += items
+            out.segments.trained += trained
+            out.segments.ends.append(len(out.segments.items))
 
     rows = ((place.replace("conversation", "pair"), row) for place, row in read(pairs, options))
-    for place, _ in gathered(rows, out, options, write):
+    for place, _ in gathered(rows, out, options, write_pair):
         out.places += [place] * 3  # one for each end
-    out.warn(f"{len(segments.ends) // 3 + out.skipped:,} pairs")
-    return segments, out.places
+    out.warn(len(out.places) // 3, "pairs")
+    encoded = out.segments.encode(tokenizer, join=write.join, errors="replace", threads=threads)
+    kept = _kept(_pairs(encoded, limit), out.places[::3], on_untrained)
+    return PreferenceBatch([*kept], filler)
 
 
-def _batch(
-    encoded: Encoded, places: Sequence[str], on_untrained: str, pad_id: int | None
-) -> PreferenceBatch:
-    """The pairs whose segments were encoded, but for those to learn nothing from."""
-    ids, mask, ends = encoded.ids.view(np.int32), encoded.mask, encoded.offsets.tolist()
-    sequences, prompt_lengths = [], []
-    for number in range(len(ends) // 3):
-        prompt, chosen, rejected = (
-            slice(*ends[at : at + 2]) for at in range(3 * number, 3 * number + 3)
+def _after(
+    prompt: Segments, row: Row, count: int, writer: Any, options: ChatOptions
+) -> tuple[list[str | int | None], bytes]:
+    """The segments of an answer: what a conversation adds to the prompt of its first messages."""
+    if (begins := row.messages[count]["role"]) != ASSISTANT:
+        raise ConversationError(
+            f"an answer must begin with a message of {ASSISTANT!r}, not {begins!r}"
         )
-        why = _nothing_to_learn(ids, mask, chosen, rejected)
+    whole = Segments()
+    writer.write(row, whole, options)
+    at, rest = len(prompt.items), list[str]()
+    if whole.items[:at] != prompt.items:  # the last text of the prompt may go on
+        *before, last = prompt.items
+        text = whole.items[at - 1] if at <= len(whole.items) else None
+        goes_on = isinstance(text, str) and isinstance(last, str) and text.startswith(last)
+        if not goes_on or whole.items[: at - 1] != before:
+            raise ConversationError(
+                "the answer does not continue the prompt", hint="use a template where it does"
+            )
+        rest = [str(text).removeprefix(str(last))]
+    trained = whole.trained[at - len(rest) :]
+    if not writer.has_mask:  # an answer as a whole is what the model is to write
+        trained = bytearray([1] * len(trained))
+    return [*rest, *whole.items[at:]], bytes(trained)
+
+
+def _pairs(encoded: Encoded, limit: int | None) -> Iterator[Preference]:
+    """The pairs whose parts were encoded one after the other."""
+    ids, mask, offsets = encoded.ids.view(np.int32), encoded.mask, encoded.offsets.tolist()
+    for first in range(0, len(offsets) - 1, 3):
+        room, parts = limit, []
+        for start, end in pairwise(offsets[first : first + 4]):
+            parts.append(slice(start, end if room is None else min(end, start + room)))
+            if limit is not None and len(parts) == 1:
+                room = max(limit - (end - start), 0)
+        prompt, chosen, rejected = parts
+        yield Preference(ids[prompt], ids[chosen], ids[rejected], mask[chosen], mask[rejected])
+
+
+def _kept(
+    pairs: Iterable[Preference], places: Sequence[str], on_untrained: str
+) -> Iterator[Preference]:
+    """The pairs, but for those to learn nothing from."""
+    for pair, place in zip(pairs, places, strict=True):
+        why = ""
+        for name, mask in (("chosen", pair.chosen_mask), ("rejected", pair.rejected_mask)):
+            if not mask.any():
+                why = why or f"nothing of {name} is trained on, or it is cut off by max_tokens"
+        if not why and np.array_equal(pair.chosen_ids, pair.rejected_ids):
+            why = "chosen and rejected are equal"
         if why and on_untrained == "error":
             raise ConversationError(
-                f"{places[3 * number]}: {why}",
+                f"{place}: {why}",
                 option="on_untrained",
                 value=on_untrained,
                 hint='pass on_untrained="drop" to drop such pairs, or "keep"',
             )
         if not why or on_untrained == "keep":
-            sequences += [chosen, rejected]
-            parts = (prompt, chosen, rejected)
-            prompt_lengths.append(min(part.stop - part.start for part in parts))
-    lengths = [one.stop - one.start for one in sequences]
-    return PreferenceBatch(
-        np.concatenate([ids[:0], *(ids[one] for one in sequences)]),
-        np.concatenate([mask[:0], *(mask[one] for one in sequences)]),
-        np.cumsum([0, *lengths], dtype=np.int64),
-        np.array(prompt_lengths, np.int64),
-        pad_id,
-    )
-
-
-def _nothing_to_learn(ids: Any, mask: Any, chosen: slice, rejected: slice) -> str:
-    """Why a pair teaches nothing; empty if it does."""
-    for name, part in (("chosen", chosen), ("rejected", rejected)):
-        if not mask[part].any():
-            return f"nothing of {name} is trained on, or it is cut off by max_tokens"
-    return "chosen and rejected are equal" if np.array_equal(ids[chosen], ids[rejected]) else ""
+            yield pair
 
 
 # ---------------------------------------------------------------------------- rows
@@ -301,47 +293,42 @@ def _read(row: Any, writer: Writer, options: ChatOptions) -> tuple[int, Row, Row
     if not isinstance(row, Mapping):
         raise ConversationError(f"a pair must be a mapping, not {type(row).__name__}")
     more = {k: v for k, v in row.items() if v is not None and k not in options.ignore_fields}
-    answers = []
-    for name in ("chosen", "rejected"):
-        value = more.pop(name, None)
-        if not isinstance(value, str) and not _is_messages(value):
-            raise ConversationError(f'a pair must have a text or a list of messages under "{name}"')
-        answers.append(value)
-    prompt, chosen, rejected = _sides(more.pop("prompt", None), *answers)
+    answers = more.pop("chosen", None), more.pop("rejected", None)
+    if all(isinstance(answer, str) for answer in answers):
+        lists = [[{"role": ASSISTANT, "content": answer}] for answer in answers]
+    elif all(map(_is_messages, answers)):
+        lists = [list(answer) for answer in answers]
+    else:
+        raise ConversationError(
+            "a pair must have texts under chosen and rejected, or lists of messages under both"
+        )
+    prompt, *both = _sides(more.pop("prompt", None), *lists)
     quiet = [{**message, "train": False} for message in prompt]
-    rows = [
-        read_row({"messages": [*quiet, *answer], **more}, writer, options)
-        for answer in (chosen, rejected)
-    ]
-    return len(prompt), rows[0], rows[1]
+    chosen, rejected = (
+        read_row({"messages": [*quiet, *answer], **more}, writer, options) for answer in both
+    )
+    return len(prompt), chosen, rejected
 
 
-def _sides(prompt: Any, chosen: Any, rejected: Any) -> tuple[list[Any], list[Any], list[Any]]:
+def _sides(prompt: Any, chosen: list[Any], rejected: list[Any]) -> tuple[list[Any], ...]:
     """The messages of the prompt and of both answers."""
-    if isinstance(chosen, str) != isinstance(rejected, str):
-        raise ConversationError("chosen and rejected must both be texts, or both lists of messages")
     messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-    if isinstance(chosen, str):
-        if not _is_messages(messages):
-            raise ConversationError('a pair must have a text or a list of messages under "prompt"')
-        chosen, rejected = ([{"role": "assistant", "content": t}] for t in (chosen, rejected))
+    begin = chosen[0].get("role") == rejected[0].get("role") == ASSISTANT
+    if _is_messages(prompt) or (isinstance(prompt, str) and begin):
         return list(messages), chosen, rejected
-    begin = chosen[0].get("role") == rejected[0].get("role") == "assistant"
-    if _is_messages(prompt) or (prompt is not None and begin):
-        return list(messages), list(chosen), list(rejected)
     both = takewhile(lambda pair: pair[0] == pair[1], zip(chosen, rejected, strict=False))
     shared = [message for message, _ in both]
     count = len(shared)
     if not shared or count in (len(chosen), len(rejected)):
         raise ConversationError(
-            "without a prompt, chosen and rejected must begin with the same messages, and end with "
-            "different ones"
+            "without a prompt, a text or a list of messages, chosen and rejected must begin with "
+            "the same messages, and end with different ones"
         )
     if prompt is not None and shared[-1].get("content") != prompt:
         raise ConversationError(
             "the prompt is a text, but not that of the last message that chosen and rejected share"
         )
-    return shared, list(chosen[count:]), list(rejected[count:])
+    return shared, chosen[count:], rejected[count:]
 
 
 def _is_messages(value: Any) -> bool:

@@ -6,30 +6,24 @@ first turn, such as the system message, is kept, and so is the last turn.
 
 Sampled ids are never decoded and encoded again: a model may sample other ids for a text than
 `encode` returns, and training on ids that it did not sample would be off-policy. Only the
-continuation is rendered; it starts with the missing end of the sampled turn:
-
-- If the ids end with a stop token, the model closed its turn; the text that the template writes
-  after this token follows, such as the line break of ChatML.
-- If they end within the turn, the template's stop token comes first.
-
-A `Template` defines this directly. For a Jinja template, it is derived by rendering the history
-with and without the messages: if the shorter rendering is not a prefix of the longer one, the
-template is rejected.
+continuation is rendered; it starts with the missing end of the sampled turn: the stop token, if the
+model has not written it, and the text that the template writes after this token, such as the line
+break of ChatML. A `Template` defines this end. For a Jinja template, it is derived by rendering the
+history with and without the messages: the shorter rendering must be a prefix of the longer one.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_whole, integers, refuse
-from bytepair.chat import calls
-from bytepair.chat.renderer import TemplateOrName, TemplateWriter, writer
+from bytepair.chat.renderer import TemplateOrName, TemplateWriter, to_parts, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row, to_be_completed
-from bytepair.chat.segments import BREAK, Conversation, Encoded, RenderedIds, Segments
+from bytepair.chat.segments import Conversation, Encoded, RenderedIds, Segments, encode_items
 from bytepair.chat.template import ASSISTANT
 from bytepair.errors import ArgumentError, ConversationError
 
@@ -95,26 +89,20 @@ def render_prompt(
     limit = None if max_tokens is None else check_whole("max_tokens", max_tokens, least=1)
     options = options or DEFAULT
     write = writer(tokenizer, template)
+    whole = read_row(conversation, write, options)
+    begun = _begun(whole) if continue_final_message else None
 
     def rendered(row: Row) -> Encoded:
         out = Segments()
         write.prompt(row, out)
+        if begun is not None:
+            out.items += [None, begun]  # encoded apart
+            out.trained += bytes(2)
+            out.ends[-1] += 2
         return out.encode(tokenizer, join=write.join, errors=options.errors)
 
-    whole = read_row(conversation, write, options)
-    begun: list[int] = []
-    if continue_final_message:
-        text = Segments([_begun(whole)], bytearray(1), [1])
-        begun = text.encode(tokenizer, join=write.join, errors=options.errors).ids.tolist()
-    row, room = to_be_completed(whole), None if limit is None else limit - len(begun)
-    if drop is None or room is None:
-        prompt, dropped = rendered(row), list[Mapping[str, Any]]()
-        if room is not None and len(prompt.ids) > room:
-            length, way_out = len(prompt.ids) + len(begun), 'pass drop="oldest", or '
-            raise _too_long("prompt", length, limit or 0, way_out=way_out)
-    else:
-        prompt, dropped = fitted(row, rendered, room, "prompt")
-    return FittedPrompt(prompt.ids.tolist() + begun, dropped)
+    prompt, dropped = _fitted(to_be_completed(whole), rendered, limit, drops=drop is not None)
+    return FittedPrompt(prompt.ids.tolist(), dropped)
 
 
 def _begun(row: Row) -> str:
@@ -128,9 +116,7 @@ def _begun(row: Row) -> str:
     return text
 
 
-def render_fitted(
-    tokenizer: _core.Tokenizer, write: Any, row: Row, options: ChatOptions, max_tokens: int | None
-) -> Encoded:
+def render_fitted(write: Any, row: Row, options: ChatOptions, max_tokens: int | None) -> Encoded:
     """Render a conversation for training, without the oldest turns if it is too long."""
     if options.truncate == "split":
         raise refuse("truncate", "split", '"tokens", "messages" or "turns" without rows')
@@ -138,45 +124,41 @@ def render_fitted(
     def rendered(row: Row) -> Encoded:
         out = Segments()
         write.write(row, out, options)
-        return out.encode(tokenizer, join=write.join, errors=options.errors)
+        return out.encode(write.tokenizer, join=write.join, errors=options.errors)
 
-    if max_tokens is None:
-        return rendered(row)
-    return fitted(row, rendered, max_tokens, "conversation")[0]
+    return _fitted(row, rendered, max_tokens)[0]
 
 
-def fitted(
-    row: Row, render: Callable[[Row], Encoded], limit: int, what: str
+def _fitted(
+    row: Row, render: Callable[[Row], Encoded], limit: int | None, *, drops: bool = True
 ) -> tuple[Encoded, list[Mapping[str, Any]]]:
-    """Render a row without its oldest turns, as few as make it fit."""
+    """Render a row, without its oldest turns, as few as make it fit, if it `drops` them."""
     whole = render(row)
-    if len(whole.ids) <= limit:
+    length, how = len(whole.ids), ""
+    if limit is None or length <= limit:
         return whole, []
-    starts = [index for index, message in enumerate(row.messages) if message["role"] == "user"]
-    if len(starts) < 2:
-        raise _too_long(what, len(whole.ids), limit)
-    first, later = starts[0], starts[1:]
+    hint = "shorten messages with bytepair.tokenizer.truncate_text"
+    if drops:
+        starts = [index for index, message in enumerate(row.messages) if message["role"] == "user"]
+        first, later = (starts or [0])[0], starts[1:]
 
-    @cache
-    def from_turn(start: int) -> Encoded:
-        return render(_without(row, first, start))
+        @cache
+        def from_turn(start: int) -> Encoded:
+            return render(_without(row, first, start))
 
-    # The fewer turns, the shorter: the first start at which it fits is searched.
-    fitting = bisect_left(later, True, key=lambda start: len(from_turn(start).ids) <= limit)
-    start = later[min(fitting, len(later) - 1)]
-    if (length := len(from_turn(start).ids)) > limit:
-        raise _too_long(what, length, limit, " without all turns but the last")
-    return from_turn(start), row.messages[first:start]
-
-
-def _too_long(
-    what: str, length: int, limit: int, how: str = "", way_out: str = ""
-) -> ConversationError:
-    return ConversationError(
-        f"the {what} has {length:,} tokens{how}, and max_tokens is {limit:,}",
+        # The fewer turns, the shorter: the first start at which it fits is searched.
+        fitting = bisect_left(later, True, key=lambda start: len(from_turn(start).ids) <= limit)
+        if fitting < len(later):
+            return from_turn(later[fitting]), row.messages[first : later[fitting]]
+        if later:
+            length, how = len(from_turn(later[-1]).ids), " without all turns but the last"
+    else:
+        hint = f'pass drop="oldest", or {hint}'
+    raise ConversationError(
+        f"the conversation has {length:,} tokens{how}, and max_tokens is {limit:,}",
         option="max_tokens",
         value=limit,
-        hint=f"{way_out}shorten messages with bytepair.tokenizer.truncate_text",
+        hint=hint,
     )
 
 
@@ -272,10 +254,9 @@ def render_turn(
             )
         past = read_row(history, write, options).messages
         out.items = _after_jinja(write, ids, row, past, prompt and bool(row.messages))
-    out.trained, out.ends = bytearray(len(out.items)), [len(out.items)]
-    more = out.encode(tokenizer, join=write.join, errors=options.errors).ids
+    more = encode_items(tokenizer, out.items, join=write.join, errors=options.errors)
     sampled = [1] * (len(ids) - len(before))
-    return RenderedIds([*ids, *more.tolist()], [*before, *sampled, *[0] * len(more)])
+    return RenderedIds([*ids, *more], [*before, *sampled, *[0] * len(more)])
 
 
 # ---------------------------------------------------------------------------- templates as values
@@ -293,11 +274,12 @@ def _after_value(
     template, prompted = writer.template, writer.prompted
     closed_role, rest = _end_of(writer, ids)
     numbered = list(enumerate(row.messages))
-    numbered = calls.to_parts(template, numbered, goes_on=closed_role is None)
+    if template.code:
+        numbered = to_parts(template.code, numbered, goes_on=closed_role is None)
     goes_on = closed_role is None and numbered and numbered[0][1]["role"] == ASSISTANT
     if goes_on:
         index, message = numbered.pop(0)
-        for _, more in prompted.content(index, calls.body(template, index, message)):
+        for _, more in prompted.fields(index, message):
             out.items += more[0]
     if goes_on and not numbered and prompt:
         return  # the turn stays open
@@ -318,23 +300,23 @@ def _end_of(writer: TemplateWriter, ids: list[int]) -> tuple[str | None, _Items]
             "special tokens, so its end cannot be found in ids"
         )
     ends: dict[Any, tuple[str, _Items]] = {
-        role.close[0][0]: (other, role.close[0])
-        for other, role in writer.roles.items()
+        role.close[0][0]: (name, role.close[0])
+        for name, role in writer.roles.items()
         if role.close[0]
     }
     ends |= dict.fromkeys([*writer.stops, close[0]], (ASSISTANT, close))
+    encoded = partial(encode_items, writer.tokenizer, join=writer.join)
     end, start = _last(ids, ends), _last(ids, opening[:1])
     if start > end:
-        begun = writer.tokenizer.decode_bytes(_encoded(writer, opening))
-        if not writer.tokenizer.decode_bytes(ids[start : start + len(begun)]).startswith(begun):
-            raise ConversationError(f"the ids end within a turn that is not one of {ASSISTANT!r}")
-        return None, close
-    if end >= 0:
+        begun = writer.tokenizer.decode_bytes(encoded(opening))
+        if writer.tokenizer.decode_bytes(ids[start : start + len(begun)]).startswith(begun):
+            return None, close
+    elif end >= 0:
         role, frame = ends[ids[end]]
+        if ids[end + 1 :] == encoded(frame[1:]):
+            return role, []
         if len(ids) == end + 1:
             return role, frame[1:]
-        if ids[end + 1 :] == _encoded(writer, frame[1:]):
-            return role, []
     raise ConversationError(
         f"the ids end neither with a closed turn nor within one of {ASSISTANT!r}",
         hint="pass the prompt that was rendered and all that was sampled after it, up to the stop "
@@ -345,16 +327,6 @@ def _end_of(writer: TemplateWriter, ids: list[int]) -> tuple[str | None, _Items]
 def _last(items: Sequence[Any], wanted: Any) -> int:
     """The position of the last item that is one of those wanted; -1 if there is none."""
     return next((at for at in range(len(items) - 1, -1, -1) if items[at] in wanted), -1)
-
-
-def _encoded(writer: TemplateWriter, items: _Items) -> list[int]:
-    ids: list[int] = []
-    for item in items:
-        if isinstance(item, str):
-            ids += writer.tokenizer.encode(item)
-        elif item is not None and item != BREAK:
-            ids.append(item)
-    return ids
 
 
 # ---------------------------------------------------------------------------- Jinja
@@ -407,14 +379,14 @@ def _suffix(
     is_prefix = before.string.startswith(prefix.string)
     opening = writer.items(before, len(prefix.string) if is_prefix else 0)
     end = writer.items(past, len(before.string))
-    last = next((at for at in range(len(end) - 1, -1, -1) if isinstance(end[at], int)), None)
-    if last is None or any(str(text).strip() for text in end[last + 1 :]):
+    last = _last([isinstance(item, int) for item in end], [True])
+    if last < 0 or any(str(text).strip() for text in end[last + 1 :]):
         raise ConversationError(
             f"the template {writer.name!r} does not end the turn of {ASSISTANT!r} with a special "
             "token"
         )
     if not history[-1].get("tool_calls"):  # with calls, the text before it may end a call
-        while last and isinstance(end[last - 1], int):
+        while last > 0 and isinstance(end[last - 1], int):
             last -= 1
     tokens = [item for item in opening if isinstance(item, int)]
     return tokens[-1] if tokens else None, end[last:], writer.items(whole, len(past.string))

@@ -1,5 +1,13 @@
 """Converts conversations to segments, with a `Template`; and finds the template of a tokenizer.
 
+The text of a message is always ordinary text, so a tool result with `</tool_response>` cannot end
+the message: texts and special tokens stay apart until the core encodes the segments.
+
+nanochat writes a call of Python, its output and the text after it into one turn of the assistant,
+as parts of a message. Other formats have a message for each: one of the assistant with a tool call,
+one of the tool with the result, and the next one of the assistant. `to_parts` and `to_calls` turn
+one into the other.
+
 The files of a tokenizer have Jinja templates: one named `default`, and perhaps others such as
 `tool_use` or `rag`. nanochat's is also defined as a value, which is faster and renders the parts of
 a message apart, so this value takes its place.
@@ -7,18 +15,29 @@ a message apart, so this value takes its place.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import refuse
-from bytepair.chat import calls
-from bytepair.chat.calls import Body, Numbered
-from bytepair.chat.rows import DEFAULT, ChatOptions, Row
+from bytepair.chat.rows import DEFAULT, REASONING, ChatOptions, Row, TrainOn, is_list, reasoning_of
 from bytepair.chat.segments import BREAK, Items, Segments, Writer, structural
-from bytepair.chat.template import ASSISTANT, NANOCHAT, MessageField, Piece, Role, Special, Template
+from bytepair.chat.template import (
+    ASSISTANT,
+    NANOCHAT,
+    CodeTool,
+    MessageField,
+    Piece,
+    Role,
+    Special,
+    Template,
+    Tools,
+)
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
+from bytepair.files.safe import read_json
 from bytepair.properties import roles
 
 if TYPE_CHECKING:
@@ -26,6 +45,19 @@ if TYPE_CHECKING:
 
 #: A chat template, the name of one of the tokenizer's, or None for the tokenizer's own.
 TemplateOrName: TypeAlias = "Template | JinjaTemplate | str | None"
+
+#: A message with its index in the conversation.
+Numbered: TypeAlias = "tuple[int, Any]"
+
+#: The fields of a message as the template writes them, in order: for each its name and segments.
+Fields: TypeAlias = "list[tuple[MessageField, Items]]"
+
+#: No segments.
+_NOTHING: Final[Items] = ([], b"")
+
+
+class _WithTools(tuple[Piece, ...]):
+    """A content with the definitions of tools: texts and tokens."""
 
 
 class TemplateWriter(Writer):
@@ -49,11 +81,13 @@ class TemplateWriter(Writer):
         self.prompted = self.roles[ASSISTANT]
         self.stops = [self._special[name] for name in template.stop if name in self._special]
 
-    def frame(self, pieces: Sequence[Piece]) -> Items:
-        """Pieces of a template as segments, and which of them are trained on."""
+    def frame(self, pieces: Sequence[Piece], trained: bool | None = None) -> Items:
+        """Pieces as segments; those are trained on that say so, or all or none if that is given."""
         items: list[str | int | None] = [
             self._item(piece) if isinstance(piece, Special) else piece for piece in pieces
         ]
+        if trained is not None:
+            return items, bytes([trained]) * len(items)
         return items, bytes(isinstance(p, Special) and p.trained for p in pieces)
 
     def _item(self, piece: Special) -> str | int:
@@ -84,15 +118,15 @@ class TemplateWriter(Writer):
             row = replace(row, messages=[first, *row.messages[1:]])
         messages: list[Numbered] = list(enumerate(row.messages))
         if template.merge_system is not None and row.messages[0]["role"] == "system":
-            messages = self._merged(row.messages)
+            messages = self._merged(messages, template.merge_system)
         if row.flags or options.train_on != "all":
             trained = row.trained(options.train_on)
         if template.code and not row.is_plain:
-            messages = calls.to_parts(template, messages)
+            messages = to_parts(template.code, messages)
             if trained is not None:
-                trained = calls.of_turns(row, trained, messages, options.train_on)
+                trained = _of_turns(row, trained, messages, options.train_on)
         if self._offers or row.fields:
-            messages = calls.offered(template, messages, row.fields)
+            messages = self._offered(messages, row.fields.get("tools"))
         out.items += self._begin[0]
         out.trained += self._begin[1]
         self.append(messages, out, trained=trained, train_fields=options.train_fields)
@@ -117,18 +151,17 @@ class TemplateWriter(Writer):
             name = message["role"]
             in_turn = not turns or name == turns[at % len(turns)]
             if not in_turn or name not in known or (at and name == "system"):
-                self._check_role(index, at, name)
+                raise self._out_of_place(index, at, name)
             role = known[name]
             start = len(out.trained)
             content: Any = message.get("content")
-            if len(message) > 2 or self._adds:
-                content = calls.body(self.template, index, message)
-            if train_fields is None and role.each is None and isinstance(content, str):
+            is_plain = len(message) == 2 and not self._adds and isinstance(content, str)
+            if is_plain and train_fields is None and role.each is None:
                 text = content.strip() if self.template.strip else content
                 out.items += [*role.open[0], text, *role.end[0]]
                 out.trained += role.mask_of_text
             else:
-                role.write(index, content, out, train_fields, role is before)
+                role.write(role.fields(index, message), out, train_fields, role is before)
             if trained is not None and not trained[index]:
                 out.trained[start:] = bytes(len(out.trained) - start)
             before = role
@@ -143,60 +176,81 @@ class TemplateWriter(Writer):
             _extend(out, self.prompted.open)
         out.ends[-1] = len(out.items)
 
-    def halves(self, row: Row, count: int, options: ChatOptions) -> tuple[Items, Items]:
-        """The segments of the prompt of the first messages, and those of the answer after it."""
-        begins = row.messages[count]["role"]
-        if begins != ASSISTANT:
+    def _merged(self, messages: list[Numbered], between: str) -> list[Numbered]:
+        """The messages, with a first system message merged into the next one."""
+        name = self.template.alternate[0] if self.template.alternate else "user"
+        rest = messages[1:]
+        if not rest or rest[0][1]["role"] != name:
             raise ConversationError(
-                f"an answer must begin with a message of {ASSISTANT!r}, not {begins!r}"
+                f"message 0 is a system message, so message 1 must be from {name!r}, but it is "
+                f"{'from ' + repr(rest[0][1]['role']) if rest else 'missing'}"
             )
-        whole, prompt = Segments(), Segments()
-        self.write(row, whole, options)
-        self.prompt(Row(row.messages[:count], row.fields, {}), prompt)
-        end = len(prompt.items)
-        if whole.items[:end] != prompt.items:
-            raise ConversationError("the answer continues a turn of the prompt; it must begin one")
-        return (prompt.items, bytes(end)), (whole.items[end:], bytes(whole.trained[end:]))
+        texts = [_text(index, one.get("content"), False) for index, one in messages[:2]]
+        return [(1, {"role": name, "content": between.join(texts)}), *rest[1:]]
 
-    def _merged(self, messages: Sequence[Mapping[str, Any]]) -> list[Numbered]:
-        """The messages with their indices, with a first system message merged into the next one."""
-        first = self.template.alternate[0] if self.template.alternate else "user"
-        if len(messages) < 2 or messages[1]["role"] != first:
-            raise ConversationError(
-                f"message 0 is a system message, so message 1 must be from {first!r}, but it is "
-                f"{'missing' if len(messages) < 2 else 'from ' + repr(messages[1]['role'])}"
-            )
-        for index, content in enumerate(message.get("content") for message in messages[:2]):
-            if not isinstance(content, str):
-                raise ConversationError(
-                    f"the content of message {index} is {type(content).__name__}; to merge a "
-                    "system message, it must be a string"
-                )
-        texts = messages[0]["content"], messages[1]["content"]
-        merged = {"role": first, "content": (self.template.merge_system or "").join(texts)}
-        return [(1, merged), *enumerate(messages[2:], 2)]
-
-    def _check_role(self, index: int, place: int, name: str) -> None:
+    def _out_of_place(self, index: int, place: int, name: str) -> ConversationError:
+        """Why a message of a role cannot stand where it does."""
         turns = self.template.alternate
         if turns and name != turns[place % len(turns)]:
-            raise ConversationError(
+            return ConversationError(
                 f"message {index} is from {name!r} but must be from "
                 f"{turns[place % len(turns)]!r}: roles take turns, {', '.join(turns)}"
             )
-        if name not in self.roles:
-            raise ConversationError(
-                f"message {index} is from {name!r}, but the template {self.name!r} has only the "
-                f"roles {', '.join(self.roles)}"
-            )
-        if name == "system" and place:
-            raise ConversationError(f"message {index} is a system message; only message 0 may be")
+        if name in self.roles:
+            return ConversationError(f"message {index} is a system message; only message 0 may be")
+        return ConversationError(
+            f"message {index} is from {name!r}, but the template {self.name!r} has only the roles "
+            f"{', '.join(self.roles)}"
+        )
+
+    # ------------------------------------------------------------------ definitions of tools
+
+    def _offered(self, messages: list[Numbered], definitions: Any) -> list[Numbered]:
+        """The messages, with what the template adds to the first: tools, and a system message."""
+        template, tools = self.template, self.template.tools
+        offer: list[Piece] = []
+        if definitions:
+            if tools is None:
+                raise ConversationError(
+                    f"the conversation has tools, which the template {self.name!r} does not support"
+                )
+            offer = _offer(tools, definitions)
+        has = bool(messages) and messages[0][1]["role"] == "system"
+        if offer and tools and tools.where == "user":
+            at = int(has)
+            if len(messages) <= at or messages[at][1]["role"] != "user":
+                raise ConversationError(
+                    f"the template {self.name!r} puts tools into a user message, so message {at} "
+                    "must be from 'user'"
+                )
+            index, user = messages[at]
+            text = _text(index, user.get("content"), template.strip)
+            user = {**user, "content": _WithTools((*offer, text))}
+            messages, offer = [*messages[:at], (index, user), *messages[at + 1 :]], []
+        note = tools.note if definitions and tools else ""
+        if not (note or offer or template.preamble or (not has and self._offers)):
+            return messages
+        text = messages[0][1].get("content") if has else template.default_system or ""
+        text = _text(0, text, template.strip)
+        between = "\n\n" if text and offer else ""
+        pieces = (piece for piece in (note, template.preamble, text, between, *offer) if piece)
+        return [(0, {"role": "system", "content": _WithTools(pieces)}), *messages[int(has) :]]
+
+
+def _offer(tools: Tools, definitions: Any) -> list[Piece]:
+    if not isinstance(definitions, list | tuple):
+        raise ConversationError(f"tools must be a list, not {type(definitions).__name__}")
+    pieces: list[Piece] = [*tools.offer.open]
+    for number, tool in enumerate(definitions):
+        pieces += [*tools.tool.open, _json(tool, f"tool {number}", tools.indent), *tools.tool.close]
+    return [*pieces, *tools.offer.close]
 
 
 class _Role:
     """One role of a template, its special tokens resolved."""
 
     def __init__(self, writer: TemplateWriter, name: str, role: Role) -> None:
-        self._writer, self._strip = writer, writer.template.strip
+        self._writer, self._template, self._name = writer, writer.template, name
         self.open, self.close = writer.frame(role.open), writer.frame(role.close)
         if writer.join and name == ASSISTANT:
             self.open = [*self.open[0], BREAK], self.open[1] + b"\0"
@@ -214,8 +268,7 @@ class _Role:
 
     def write(
         self,
-        index: int,
-        content: object,
+        fields: Fields,
         out: Segments,
         train_fields: Collection[MessageField] | None,
         goes_on: bool,
@@ -228,55 +281,240 @@ class _Role:
         before, after = self.each or (_NOTHING, _NOTHING)
         _extend(out, before)
         last: MessageField = "content"
-        for last, more in self.content(index, content):
+        for last, more in fields:
             _extend(out, more, train_fields is None or last in train_fields)
         _extend(out, after)
         _extend(out, self.end, train_fields is None or last in train_fields)
 
-    def content(self, index: int, content: object) -> list[tuple[MessageField, Items]]:
+    def fields(self, index: int, message: Any) -> Fields:
         """The segments of each field of a message, in order."""
-        if isinstance(content, str):
-            text = content.strip() if self._strip else content
-            return [("content", ([text], bytes([self._trained])))]
-        if isinstance(content, Body):
-            frame, trained = self._writer.frame, bytes([self._trained])
-            return [(field, (frame(some)[0], trained * len(some))) for field, some in content]
-        if self.parts and isinstance(content, list | Sequence) and not isinstance(content, bytes):
+        content, template = message.get("content"), self._template
+        thought, called = reasoning_of(message), message.get("tool_calls")
+        is_answer = self._name == ASSISTANT
+        for what, supported in ((thought, template.reasoning), (called, template.tools)):
+            if what and not (is_answer and supported):
+                name = "tool_calls" if what is called else next(filter(message.get, REASONING))
+                raise ConversationError(
+                    f"message {index} has {name}, which the template {template.name!r} does not "
+                    f"support for {self._name!r}",
+                    hint="use a template that does, or remove it",
+                )
+        always = template.reasoning is not None and template.reasoning.always
+        if thought or called or (is_answer and always):
+            return self._answer(index, message, thought or "")
+        if isinstance(content, _WithTools):
+            return [("content", self._writer.frame(content, self._trained))]
+        if self._name == "tool" and template.tools and template.tools.json_results:
+            content = _json(content, f"the content of message {index}")
+        elif self.parts and is_list(content):
             return [self._part(index, number, part) for number, part in enumerate(content)]
-        expected = f"a string or a list of {'' if self.parts else 'text '}parts"
-        if content is None:
-            raise ConversationError(f"message {index} has no content", hint=f"pass {expected}")
-        raise ConversationError(
-            f"the content of message {index} must be {expected}, not {type(content).__name__}"
-        )
+        elif not isinstance(content, str):
+            raise ConversationError(
+                f"the content of message {index} must be a string or a list of "
+                f"{'' if self.parts else 'text '}parts, not {type(content).__name__}"
+            )
+        text = content.strip() if template.strip else content
+        return [("content", ([text], bytes([self._trained])))]
 
     def _part(self, index: int, number: int, part: Any) -> tuple[MessageField, Items]:
-        place = f"part {number} of message {index}"
-        if not isinstance(part, dict | Mapping) or not isinstance(part.get("text"), str):
-            raise ConversationError(f'{place} must be a mapping with "type" and a string "text"')
-        if unused := sorted(map(str, part.keys() - {"type", "text"})):
+        is_part = isinstance(part, dict | Mapping) and part.keys() == {"type", "text"}
+        kind, text = (part["type"], part["text"]) if is_part else (None, None)
+        if not isinstance(text, str) or not isinstance(kind, str) or kind not in self.parts:
             raise ConversationError(
-                f"{place} has the fields {', '.join(unused)}, which the template "
-                f"{self._writer.name!r} does not use",
-                hint="remove them",
-            )
-        kind = part.get("type")
-        if not isinstance(kind, str) or kind not in self.parts:
-            raise ConversationError(
-                f"{place} has the type {kind!r}; it must be one of {', '.join(self.parts)}"
+                f"part {number} of message {index} is {str(part)[:80]}; it must have a string "
+                f'"text", a "type" of {", ".join(self.parts)}, and no other field'
             )
         before, after, trained, field = self.parts[kind]
         mask = before[1] + bytes([trained]) + after[1]
-        return field, ([*before[0], part["text"], *after[0]], mask)
+        return field, ([*before[0], text, *after[0]], mask)
 
-
-#: No segments.
-_NOTHING: Final[Items] = ([], b"")
+    def _answer(self, index: int, message: Mapping[str, Any], thought: Any) -> Fields:
+        """Reasoning, text and tool calls, in this order."""
+        template, thinks = self._template, self._template.reasoning
+        content = message.get("content")
+        text = _text(index, content, template.strip) if content else ""
+        called: list[Piece] = []
+        if template.tools and message.get("tool_calls"):
+            called = _called(template.name, template.tools, index, message["tool_calls"], text)
+        before: list[Piece] = []
+        if thinks and (thought or thinks.always):
+            reasoning = _text(index, thought, template.strip, "reasoning").strip(thinks.strip)
+            before = [*thinks.open, reasoning, *thinks.close]
+            text = text.lstrip(thinks.strip)
+        if not (thought or text or called):  # without anything to say, the frame is all there is
+            return [("content", self._writer.frame(before, self._trained))]
+        spans: list[tuple[MessageField, list[Piece]]] = [
+            ("reasoning", before), ("content", [text] if text else []), ("tool_calls", called)
+        ]  # fmt: skip
+        return [(name, self._writer.frame(one, self._trained)) for name, one in spans if one]
 
 
 def _extend(out: Segments, more: Items, is_learned: bool = True) -> None:
     out.items += more[0]
     out.trained += more[1] if is_learned else bytes(len(more[1]))
+
+
+def _called(name: str, tools: Tools, index: int, calls: Any, text: str) -> list[Piece]:
+    """The segments of the calls of a message; the name is that of the template."""
+    if not isinstance(calls, list | tuple):
+        raise ConversationError(f"the tool_calls of message {index} must be a list")
+    if tools.single and (len(calls) > 1 or text):
+        raise ConversationError(
+            f"message {index} has {len(calls)} tool calls and {'some' if text else 'no'} text; the "
+            f"template {name!r} supports a single call without text"
+        )
+    pieces: list[Piece] = []
+    for number, call in enumerate(calls):
+        pieces += [tools.between] if text or number else []
+        place = f"tool call {number} of message {index}"
+        name, arguments = _function(call)
+        if not isinstance(name, str) or json.dumps(name, ensure_ascii=False) != f'"{name}"':
+            raise ConversationError(
+                f"{place} must have a name that needs no escape in JSON: {name!r}"
+            )
+        if not isinstance(arguments, Mapping):
+            raise ConversationError(
+                f"the arguments of {place} are {_core.shown(arguments)}; they must be an object or "
+                "a JSON string of one"
+            )
+        text_of_call = f'{{"name": "{name}", "{tools.arguments}": {_json(arguments, place)}}}'
+        pieces += [*tools.call.open, text_of_call, *tools.call.close]
+    return pieces
+
+
+def _function(call: Any) -> tuple[Any, Any]:
+    """The name and the arguments of a call; those in a string, as servers return them, are read."""
+    call = call.get("function", call) if isinstance(call, Mapping) else call
+    if not isinstance(call, Mapping):
+        return None, None
+    arguments = call.get("arguments")
+    if isinstance(arguments, str):
+        with suppress(ValueError):
+            arguments = read_json(arguments or "{}")
+    return call.get("name"), arguments
+
+
+def _json(value: Any, place: str, indent: int | None = None) -> str:
+    """JSON as written by Hugging Face templates."""
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConversationError(f"{place} cannot be written as JSON: {error}") from None
+
+
+def _text(index: int, content: Any, strip: bool, name: str = "content") -> str:
+    if not isinstance(content, str):
+        raise ConversationError(
+            f"the {name} of message {index} must be a string, not {type(content).__name__}"
+        )
+    return content.strip() if strip else content
+
+
+# ----------------------------------------------------------------------- calls as parts of one turn
+
+
+def to_parts(tool: CodeTool, messages: list[Numbered], *, goes_on: bool = False) -> list[Numbered]:
+    """Join the messages of each turn to one message with parts, which has the first number.
+
+    With `goes_on`, results at the start belong to a turn of the assistant that is open.
+    """
+    if not any(_is_apart(message) for _, message in messages):
+        return messages
+    turns: list[list[Numbered]] = []
+    for index, message in messages:
+        last = turns[-1][-1][1] if turns else None
+        continues = message["role"] == ASSISTANT and last and _is_apart(last)
+        if last and (message["role"] == "tool" or continues):
+            turns[-1].append((index, message))
+        else:
+            turns.append([(index, message)])
+    return [_joined(tool, turn, goes_on and turn is turns[0]) for turn in turns]
+
+
+def _of_turns(
+    row: Row, trained: Sequence[bool], turns: Sequence[Numbered], train_on: TrainOn
+) -> list[bool]:
+    """For the first message of each turn, whether the turn is trained on."""
+    flags = [*trained]
+    starts = [index for index, _ in turns]
+    for start, end in zip(starts, [*starts[1:], len(trained)], strict=True):
+        own = [trained[at] for at in range(start, end) if row.messages[at]["role"] == ASSISTANT]
+        flags[start] = any(own)
+        if train_on != "last" and flags[start] and not all(own):
+            raise ConversationError(
+                f"the messages {start} to {end - 1} are one turn in this template, so all of "
+                "them are trained on, or none",
+                hint="give them the same train or weight",
+            )
+    return flags
+
+
+def to_calls(tool: CodeTool, message: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages that a message with parts stands for: the inverse of `to_parts`."""
+    parts = message["content"]
+    if isinstance(parts, str):
+        return [message]
+    calls: list[dict[str, Any]] = []
+    is_open = False  # whether the last message may have a call
+    for part in parts:
+        if part["type"] == tool.result:
+            calls.append({"role": "tool", "content": part["text"]})
+            is_open = False
+            continue
+        if not is_open:
+            calls.append({"role": ASSISTANT, "content": ""})
+        is_open = part["type"] != tool.call
+        if is_open:
+            calls[-1]["content"] += part["text"]
+        else:
+            calls[-1]["tool_calls"] = [call_of(tool, part["text"])]
+    return calls
+
+
+def call_of(tool: CodeTool, text: str) -> dict[str, Any]:
+    """The tool call that runs a text of code."""
+    return {"type": "function", "function": {"name": tool.name, "arguments": {tool.argument: text}}}
+
+
+def _is_apart(message: Any) -> bool:
+    return message["role"] == "tool" or bool(message.get("tool_calls"))
+
+
+def _joined(tool: CodeTool, turn: list[Numbered], is_open: bool) -> Numbered:
+    index, first = turn[0]
+    if len(turn) == 1 and not _is_apart(first):
+        return index, first
+    if first["role"] != ASSISTANT and not (is_open and first["role"] == "tool"):
+        at = next((number for number, one in turn if one["role"] == "tool"), index)
+        raise ConversationError(
+            f"message {at} is a result or has a tool call, but is not in a turn of {ASSISTANT!r}"
+        )
+    parts = [part for number, message in turn for part in _parts(tool, number, message)]
+    return index, {"role": ASSISTANT, "content": parts}
+
+
+def _parts(tool: CodeTool, index: int, message: Any) -> Iterator[Any]:
+    content = message.get("content")
+    if message["role"] == "tool":
+        yield {"type": tool.result, "text": content}
+    elif is_list(content):
+        yield from content
+    elif content:
+        yield {"type": "text", "text": content}
+    if calls := message.get("tool_calls"):
+        is_one = is_list(calls) and len(calls) == 1
+        name, arguments = _function(calls[0] if is_one else None)
+        is_code = isinstance(arguments, Mapping) and arguments.keys() == {tool.argument}
+        text = arguments[tool.argument] if is_code else None
+        if name != tool.name or not isinstance(text, str):
+            raise ConversationError(
+                f"message {index} must have one tool call, of {tool.name!r} with a string "
+                f"{tool.argument!r}: the template can express no other"
+            )
+        yield {"type": tool.call, "text": text}
+
+
+# --------------------------------------------------------------------- the templates of a tokenizer
 
 
 def writer(tokenizer: _core.Tokenizer, template: TemplateOrName) -> Any:
@@ -305,19 +543,20 @@ _last: tuple[_core.Tokenizer, TemplateOrName, Any] | None = None
 
 def nothing_to_learn(trained: int, length: int, max_tokens: int | None) -> ConversationError:
     """The error for the mask of a conversation that is all 0 or all 1."""
-    keep = 'pass on_untrained="keep" to keep it'
-    why = "the mask is all 0: no message has text that is trained on"
-    hint = f"add a reply, or render a prompt with render_for_completion, or {keep}"
+    why, hint = "no message has text that is trained on", "add a reply, or render a prompt with "
+    hint += "render_for_completion"
     if trained:
-        why = "the mask is all 1: the template trains on everything, including the user's text"
-        hint = 'mark the trained parts in the template, or pass on_untrained="keep"'
+        why = "the template trains on everything, including the user's text"
+        hint = "mark the trained parts in the template"
     elif max_tokens is not None and length >= max_tokens:
-        why = f"the mask is all 0: max_tokens={max_tokens} cut off what would be trained on"
-        hint = f"raise max_tokens, or {keep}"
-    return ConversationError(why, option="on_untrained", value="error", hint=hint)
-
-
-# --------------------------------------------------------------------- the templates of a tokenizer
+        why = f"max_tokens={max_tokens} cut off what would be trained on"
+        hint = "raise max_tokens"
+    return ConversationError(
+        f"the mask is all {int(trained > 0)}: {why}",
+        option="on_untrained",
+        value="error",
+        hint=f'{hint}, or pass on_untrained="keep" to keep it',
+    )
 
 
 def templates(tokenizer: _core.Tokenizer) -> dict[str, Template | JinjaTemplate]:

@@ -5,17 +5,15 @@ private-use characters that occur nowhere else; they are restored afterwards. So
 looks like a special token in the rendered string was written by the template. Texts get marks of
 such characters as well: if a mark is missing from the rendered string, its text was dropped.
 
-With `{% generation %}` blocks, a template says what is trained on. Without them it is derived: to
-write message `i`, the model gets a prompt, which is the rendering of the messages before it and the
-start of the assistant's turn. The rendering of the messages up to `i` continues this prompt; the
-continuation is what the model must write. Each of these strings must be a prefix of the next: a
-template that renders a message differently when others follow is rejected, since the training text
-would differ from what the model sees in use.
+With `{% generation %}` blocks, a template says what is trained on. Without them it is derived: the
+rendering of the messages up to `i` continues the prompt of message `i`, and the continuation is
+what the model must write. Each of these strings must be a prefix of the next: a template that
+renders a message differently when others follow is rejected, since the training text would differ
+from what the model sees in use.
 
 Rendering every prefix would take a time that grows with the square of the number of messages. So
 the template says where each message begins (`Rendering.starts`), and one prefix is rendered, to
-find out how a turn is opened. The prefixes of a message are rendered only where this leaves a
-doubt.
+find out how a turn is opened; the others only where this leaves a doubt.
 """
 
 from __future__ import annotations
@@ -27,13 +25,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, time
-from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from bytepair.chat.rows import REASONING, reasoning_of, text_of
 from bytepair.chat.sandbox import END_INDEX, INDEX, START, STOP
-from bytepair.chat.segments import BREAK
 from bytepair.chat.template import ASSISTANT, MessageField
 from bytepair.errors import ConversationError
 
@@ -52,15 +48,9 @@ _WORD: Final = re.compile(r"[\w$][\w .$-]*")
 #: The fields of a part or a call that are texts of the message.
 _TEXTS: Final = ("text", "name", "arguments")
 
-#: The description of the tools' texts.
-_TOOLS: Final = "the tool definitions"
-
 #: The index of a message, and a mark of a block, in what a template writes.
 _INDEX: Final = re.compile(f"{INDEX}([0-9]+){END_INDEX}")
 _MARK: Final = re.compile(f"{_INDEX.pattern}|[{START}{STOP}]")
-
-#: The start and the end of a field.
-_Span: TypeAlias = "tuple[int, int, MessageField]"
 
 _HINT: Final = (
     "use a template that renders it the same, one with {% generation %} blocks, or pass "
@@ -76,6 +66,9 @@ class MessageText(NamedTuple):
 
     message: int
     description: str
+
+
+_TOOLS: Final = MessageText(-1, "the tool definitions")
 
 
 class Disguise:
@@ -127,26 +120,23 @@ class Disguise:
     def put_on(self, text: str) -> str:
         """Disguise a text, even if it is a part of the name of a token."""
         start, body = len(text) - len(text.lstrip()), text.rstrip()
-        places = set()
-        if body[start:] in self._all or self._begins_with_tail(text, start):
+        head, places = text[start : start + self._longest - 1], set[int]()
+        if body[start:] in self._all or self._begins_with_tail(head):
             places.add(start)
         if not self._everywhere:
-            places |= {
-                at.start() for at in self._begins.finditer(body) if self._is(body, at.start())
-            }
+            found = (token.start() for token in self._begins.finditer(body))
+            places |= {at for at in found if self._is_token(body[at : at + self._longest])}
         if places and start < len(text):
             text = "".join(self._on.get(c, c) if i in places else c for i, c in enumerate(text))
         return self._first.sub(lambda c: self._on[c[0]], text)
 
-    def _begins_with_tail(self, text: str, start: int) -> bool:
-        """Whether a token that the template begins may end in the text."""
-        head = text[start : start + self._longest - 1]
-        ends = (at for at, char in enumerate(head, 1) if char in self._last)
+    def _begins_with_tail(self, head: str) -> bool:
+        """Whether a token that the template begins may end in a text."""
+        ends = (at for at, character in enumerate(head, 1) if character in self._last)
         return any(_begins_any(head[:end][::-1], self._reversed) for end in ends)
 
-    def _is(self, text: str, at: int) -> bool:
-        """Whether a token, or the first part of one at the end of the text, is at a position."""
-        rest = text[at : at + self._longest]
+    def _is_token(self, rest: str) -> bool:
+        """Whether a text begins with a token, or is the first part of one."""
         return _begins_any(rest, self._sorted) or any(
             rest[:length] in self._names for length in self._lengths
         )
@@ -156,8 +146,7 @@ class Disguise:
         hidden = {"messages": [self._message(*one) for one in enumerate(fields["messages"])]}
         for name, value in fields.items():
             if name != "messages":
-                place = MessageText(-1, _TOOLS) if name == "tools" else None
-                hidden[name] = self._value(value, name, place)
+                hidden[name] = self._value(value, name, _TOOLS if name == "tools" else None)
         return hidden
 
     def _message(self, index: int, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,23 +160,21 @@ class Disguise:
                 place = MessageText(index, f"the {name} of message {index}")
             elif name == "tool_calls":
                 place = MessageText(index, f"a tool call of message {index}")
-            has_parts = isinstance(value, list) and name in ("content", "tool_calls")
-            changed[self._key(name)] = (
-                [self._part(part, place) for part in value]
-                if has_parts
-                else self._value(value, name, place)
-            )
+            read = self._parts if name in ("content", "tool_calls") else self._value
+            changed[self._key(name)] = read(value, name, place)
         return changed
 
-    def _part(self, part: Any, place: MessageText | None) -> Any:
-        """A part of a content, or a call: only some of its fields are texts."""
-        if not isinstance(part, Mapping):
-            return self._value(part, None, None)
+    def _parts(self, value: Any, key: object, place: MessageText | None) -> Any:
+        """A content or calls: only some of the fields of parts and of calls are texts."""
+        if isinstance(value, list):
+            return [self._parts(part, None, place) for part in value]
+        if not isinstance(value, Mapping):
+            return self._value(value, key, place)
         return {
-            self._key(name): self._part(value, place)
+            self._key(name): self._parts(one, name, place)
             if name == "function"
-            else self._value(value, name, place if name in _TEXTS else None)
-            for name, value in part.items()
+            else self._value(one, name, place if name in _TEXTS else None)
+            for name, one in value.items()
         }
 
     def _key(self, name: Any) -> Any:
@@ -235,7 +222,7 @@ class Disguise:
         for mark, place in self.places.items():
             is_there = mark in written or json.dumps(mark)[1:-1] in string
             (visible if is_there else missing).add(place)
-        missing -= {place for place in visible if place.description == _TOOLS}
+        missing -= visible & {_TOOLS}
         return [place for place in dict.fromkeys(self.places.values()) if place in missing]
 
 
@@ -297,19 +284,18 @@ class Rendering:
     run: Callable[..., Rendering]
     dropped: Sequence[MessageText] = ()
 
-    def turns(self, trained: Sequence[bool] | None) -> list[Region]:
+    def turns(self, trained: Sequence[bool]) -> list[Region]:
         """The parts of the string that messages of the assistant added.
 
         Those of messages that are not `trained` on are empty, and left out where it is unclear how
-        their turn is opened; None means that all are trained on.
+        their turn is opened.
         """
         own = [i for i, message in enumerate(self.messages) if message["role"] == ASSISTANT]
-        on = [i for i in own if trained is None or trained[i]]
-        opening = self._opening(on or own)
+        opening = self._opening([i for i in own if trained[i]] or own)
         regions = []
         for index in own:
             region = self._by_start(index, opening)
-            if trained is None or trained[index]:
+            if trained[index]:
                 regions.append(region or self._by_prefixes(index))
             elif region is not None:
                 regions.append(region._replace(end=region.start))
@@ -402,25 +388,84 @@ class Rendering:
     ) -> list[Region]:
         """The parts of regions that belong to the fields that are trained on.
 
-        Args:
-            regions: what is trained on of its messages.
-            names: the names of the fields.
-            special: finds special tokens in a rendered string.
+        A template does not say where one field ends and the next begins. To find the content, its
+        text is replaced by one private-use character, and the conversation is rendered again: what
+        stands before and behind the character is the frame of the content, and must stand in the
+        first rendering, too. So it is with reasoning. Calls are found by rendering the message
+        without them.
 
-        Raises:
-            ConversationError: if the template does not write the fields apart and in order.
+        What stands before the content belongs to the reasoning, and what stands behind it to the
+        calls. The end of the turn belongs to the last field.
         """
         parts = []
         filled = [region for region in regions if region.start < region.end]
         for index in dict.fromkeys(region.owner for region in filled):
             own = [region for region in filled if region.owner == index]
-            spans = _Fields(self, index, special).spans(own[0].start, own[-1].end)
+            spans = self._fields(index, own[0].start, own[-1].end, special)
             for region in own:
                 for start, end, field in spans:
                     start, end = max(start, region.start), min(end, region.end)
                     if field in names and start < end:
                         parts.append(Region(start, end, index))
         return parts
+
+    def _fields(
+        self, index: int, start: int, end: int, special: re.Pattern[str]
+    ) -> list[tuple[int, int, MessageField]]:
+        """The fields of a message, which has written what stands between two positions."""
+        message = self.messages[index]
+        thought, text = str(reasoning_of(message) or ""), message.get("content")
+        text = text if isinstance(text, str) else text_of(text) or ""
+        reasoning = self._place(index, "reasoning") if thought.strip() else (start, start)
+        content = self._place(index, "content") if text.strip() else None
+        if content is None and not message.get("tool_calls"):
+            return [(start, end, "reasoning" if thought else "content")]
+        calls = end
+        if message.get("tool_calls"):
+            calls = content[1] if content else self._start_of_calls(index, special)
+        first, last = content or (calls, calls)
+        if not start <= reasoning[0] <= reasoning[1] <= first <= last <= calls <= end:
+            raise _unclear(
+                index, "it does not write reasoning, content and tool calls in this order"
+            )
+        return [(start, first, "reasoning"), (first, calls, "content"), (calls, end, "tool_calls")]
+
+    def _place(self, index: int, field: str) -> tuple[int, int]:
+        """The start and the end of the text of a field."""
+        character = next(self.disguise.free)
+        changed, name = dict(self.messages[index]), field
+        if field == "reasoning":
+            name = next(name for name in REASONING if changed.get(name) is not None)
+            changed = {k: v for k, v in changed.items() if k not in REASONING or k == name}
+        is_list = isinstance(changed[name], list)
+        changed[name] = [{"type": "text", "text": character}] if is_list else character
+        messages = [*self.messages[:index], changed, *self.messages[index + 1 :]]
+        before, _, after = self.run(messages).string.partition(character)
+        whole = self.string
+        if not (whole.startswith(before) and whole.endswith(after) and character not in after):
+            raise _unclear(index, f"what it writes around the {field} depends on the {field}")
+        return len(before), len(whole) - len(after)
+
+    def _start_of_calls(self, index: int, special: re.Pattern[str]) -> int:
+        """The first position that differs when a message has no calls."""
+        changed = {k: v for k, v in self.messages[index].items() if k != "tool_calls"}
+        changed["content"] = changed.get("content") or ""
+        whole, without = self.string, self.run([*self.messages[:index], changed]).string
+        at = _first_difference(whole, without)
+        for string in (whole, without):  # the names of two tokens may begin alike
+            for token in special.finditer(string):
+                if token.start() < at < token.end():
+                    at = token.start()
+        return at
+
+
+def _unclear(index: int, why: str) -> ConversationError:
+    return ConversationError(
+        f"train_fields leaves out fields of message {index}, but the template does not write them "
+        f"apart: {why}",
+        option="train_fields",
+        hint="train on all fields, or put reasoning and calls into fields of their own",
+    )
 
 
 def _first_difference(one: str, other: str) -> int:
@@ -467,136 +512,3 @@ def unmarked(marked: str, has_blocks: bool) -> tuple[str, dict[int, int], list[R
 def without_indices(marked: str) -> str:
     """A string without the indices of messages."""
     return _INDEX.sub("", marked)
-
-
-class _Fields:
-    """Finds the fields of one message in the rendered string: reasoning, content, tool calls.
-
-    A template does not say where one ends and the next begins. To find the content, its text is
-    replaced by one private-use character, and the conversation is rendered again: what stands
-    before and behind the character is the frame of the content, and must stand in the first
-    rendering, too. So it is with reasoning. Calls are found by rendering the message without them.
-
-    What stands before the content belongs to the reasoning, and what stands behind it to the calls.
-    The end of the turn belongs to the last field.
-    """
-
-    def __init__(self, rendering: Rendering, index: int, special: re.Pattern[str]) -> None:
-        self._rendering, self._index, self._special = rendering, index, special
-        self._message: Mapping[str, Any] = rendering.messages[index]
-
-    def spans(self, start: int, end: int) -> list[_Span]:
-        """The fields of the message, which has written what stands between two positions."""
-        message = self._message
-        thought, text = str(reasoning_of(message) or ""), message.get("content")
-        text = text if isinstance(text, str) else text_of(text) or ""
-        reasoning = self._place("reasoning") if thought.strip() else (start, start)
-        content = self._place("content") if text.strip() else None
-        if content is None and not message.get("tool_calls"):
-            return [(start, end, "reasoning" if thought else "content")]
-        calls = self._start_of_calls(content) if message.get("tool_calls") else end
-        first, last = content or (calls, calls)
-        if not start <= reasoning[0] <= reasoning[1] <= first <= last <= calls <= end:
-            raise self._unclear("it does not write reasoning, content and tool calls in this order")
-        return [(start, first, "reasoning"), (first, calls, "content"), (calls, end, "tool_calls")]
-
-    def _place(self, field: str) -> tuple[int, int]:
-        """The start and the end of the text of a field."""
-        character = next(self._rendering.disguise.free)
-        changed = dict(self._message)
-        if field == "reasoning":
-            name = next(name for name in REASONING if changed.get(name) is not None)
-            changed = {k: v for k, v in changed.items() if k not in REASONING} | {name: character}
-        else:
-            is_text = isinstance(changed["content"], str)
-            changed["content"] = character if is_text else [{"type": "text", "text": character}]
-        before, _, after = self._rendered(changed, None).partition(character)
-        whole = self._rendering.string
-        if not (whole.startswith(before) and whole.endswith(after) and character not in after):
-            raise self._unclear(f"what it writes around the {field} depends on the {field}")
-        return len(before), len(whole) - len(after)
-
-    def _start_of_calls(self, content: tuple[int, int] | None) -> int:
-        """The first position that differs when the message has no calls."""
-        changed = {k: v for k, v in self._message.items() if k != "tool_calls"}
-        changed["content"] = changed.get("content") or ""
-        whole, without = self._rendering.string, self._rendered(changed, self._index + 1)
-        at = _first_difference(whole, without)
-        for string in (whole, without):  # the names of two tokens may begin alike
-            for token in self._special.finditer(string):
-                if token.start() >= at:
-                    break
-                at = min(at, token.start()) if token.end() > at else at
-        return at if content is None else min(at, content[1])
-
-    def _rendered(self, changed: Mapping[str, Any], count: int | None) -> str:
-        messages = [*self._rendering.messages]
-        messages[self._index] = changed
-        return self._rendering.run(messages[:count]).string
-
-    def _unclear(self, why: str) -> ConversationError:
-        return ConversationError(
-            f"train_fields leaves out fields of message {self._index}, but the template does not "
-            f"write them apart: {why}",
-            option="train_fields",
-            hint="train on all fields, or put reasoning and calls into fields of their own",
-        )
-
-
-# ---------------------------------------------------------------------------- checks
-
-
-def unprompted(
-    prompt: Sequence[str | int | None],
-    whole: Sequence[str | int | None],
-    encode: Any,
-) -> Iterator[tuple[str, str]]:
-    """A problem and its hint if ids do not begin with those of the prompt of their last turn."""
-    if not prompt:
-        return
-    *before, last = prompt
-    at, begin = len(before), list(_ids([last], encode))
-    # A turn whose first trained text begins within the last text of the prompt divides that text.
-    following = list(_ids(whole[at : at + 3], encode))
-    if list(whole[:at]) != before or following[: len(begin)] != begin:
-        yield (
-            "its last turn does not continue its prompt, so the model would be trained on other "
-            "ids than it sees in use",
-            "pass the variables of the prompt, such as enable_thinking, or give the turn what its "
-            "prompt begins, such as reasoning",
-        )
-
-
-def _ids(items: Iterable[str | int | None], encode: Any) -> Iterator[int]:
-    """The ids of segments; texts side by side are one text."""
-    for is_text, run in groupby(items, lambda item: isinstance(item, str)):
-        if is_text:
-            yield from encode("".join(map(str, run)))
-        else:
-            yield from (item for item in run if isinstance(item, int) and item != BREAK)
-
-
-def endless(
-    trained: Sequence[str | int | None], stops: Mapping[int, str], special: Mapping[str, int]
-) -> Iterator[tuple[str, str]]:
-    """A problem and its hint if the last trained token is not a stop token.
-
-    White space after the token, such as the line break in ChatML, may be trained on or not.
-    """
-    written = [one for one in trained if isinstance(one, int) or (one and one.strip())]
-    last = written[-1] if written else None
-    if isinstance(last, str):
-        yield (
-            f"the trained part ends with the text {last[-20:]!r}, not with a special token, so a "
-            "model would not learn to end its turn",
-            "add the token that ends the assistant's turn to the template (inside the "
-            "{% generation %} block, if there is one)",
-        )
-    elif last is not None and stops and last not in stops:
-        name = next(name for name, id in special.items() if id == last)
-        yield (
-            f"the trained part ends with {name!r}, but the stop tokens are "
-            f"{' and '.join(stops.values())}",
-            f"set the role with tok.replace(roles=dict(end_of_turn={name!r})), or pass "
-            f"stop=({name!r},) to the template",
-        )

@@ -1,9 +1,8 @@
 """Reads rows as conversations: what the fields of a row mean, whatever its source.
 
-A row is a mapping, or a list of messages; it comes from a list, a line of jsonl, an Arrow table or
-a parquet file. `read_row` is the only function that reads its fields. Each field is used by the
-template, decides what is trained on, is listed in `ignore_fields`, or is an error that names it.
-A field without a value (null) is absent.
+A row is a mapping, or a list of messages. `read_row` is the only function that reads its fields.
+Each is used by the template, decides what is trained on, is listed in `ignore_fields`, or is an
+error that names it. A field without a value (null) is absent.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ RowKind: TypeAlias = Literal["messages", "sharegpt", "alpaca", "completion"]
 #: The fields of a row that may contain the messages.
 COLUMNS: Final = ("messages", "conversations", "conversation")
 
-#: Fields by which an error message recognizes what a row may be.
-_SIGNS: Final = {"alpaca": {"instruction", "output"}, "completion": {"prompt", "completion"}}
+#: What to do with rows that are no conversations.
+_OTHER_ROWS: Final = "name another format with rows=, or pass pairs to render_preferences"
 
 #: Which turns of the assistant are trained on: all but those with `"train": false` or
 #: `"weight": 0`; the last one; or those with `"train": true` or `"weight": 1`.
@@ -248,7 +247,7 @@ def text_of(parts: Any) -> str | None:
 def _present(fields: Any, ignore: Collection[str]) -> dict[str, Any]:
     """The fields that have a value, without those to be ignored."""
     if not isinstance(fields, dict | Mapping):
-        raise no_conversation(type(fields).__name__)
+        raise _no_conversation(type(fields).__name__)
     if type(fields) is dict and not ignore and None not in fields.values():
         return {**fields}
     return {k: v for k, v in fields.items() if v is not None and k not in ignore}
@@ -362,24 +361,21 @@ def _unread(fields: Mapping[str, Any], known: Collection[str], writer: Writer) -
 def _flag(index: int, role: str, fields: dict[str, Any], writer: Writer) -> bool | None:
     """Remove the flags of a message; return whether they say that it is trained on."""
     flags = {name: fields.pop(name) for name in FLAGS if name in fields}
-    for name, value in flags.items():
-        if value not in (0, 1) or not isinstance(value, bool | int | float):
-            allowed = "true or false" if name == "train" else "1 or 0"
-            raise ConversationError(
-                f"the {name} of message {index} is {value!r}; it must be {allowed}"
-            )
-    values = set(map(bool, flags.values()))
-    if len(values) > 1:
+    if not flags:
+        return None
+    are_flags = all(isinstance(v, bool | int | float) and v in (0, 1) for v in flags.values())
+    if not are_flags or len({*flags.values()}) > 1:
         raise ConversationError(
-            f"message {index} has train {flags['train']!r} and weight {flags['weight']!r}, which "
-            "contradict each other"
+            f"message {index} has {flags}; train must be true or false, and weight 1 or 0, and "
+            "they must not contradict each other"
         )
-    if values == {True} and not writer.trains_on(role):
+    flag = any(flags.values())
+    if flag and not writer.trains_on(role):
         raise ConversationError(
             f"message {index} is to be trained on, but is from {role!r}, and the template "
             f"{writer.name!r} does not train on this role"
         )
-    return values.pop() if values else None
+    return flag
 
 
 def _calls(index: int, calls: Any, writer: Writer) -> Any:
@@ -401,53 +397,38 @@ def _calls(index: int, calls: Any, writer: Writer) -> Any:
 
 
 def _check_results(messages: list[Mapping[str, Any]], writer: Writer) -> None:
+    """Check that results are those of the calls before them, in order unless ids are written."""
     calls: list[Mapping[str, Any]] = []
-    places: dict[str, int] = {}
+    places: dict[str, int] = {}  # of calls by their ids, if all have one
     place = 0
     for index, message in enumerate(messages):
         if message["role"] != "tool":
             field: Any = message.get("tool_calls")
             calls = [call for call in field if isinstance(call, Mapping)] if is_list(field) else []
             ids = [repr(call["id"]) for call in calls if call.get("id") is not None]
-            is_named = len(ids) == len(calls)
-            places = {id: n for n, id in reversed([*enumerate(ids)])} if is_named else {}
-            place = 0
-        elif calls:
-            _check_result(index, message, calls, places, place, writer)
-            place += 1
-
-
-def _check_result(
-    index: int,
-    result: Mapping[str, Any],
-    calls: list[Mapping[str, Any]],
-    places: Mapping[str, int],
-    place: int,
-    writer: Writer,
-) -> None:
-    """Check a result; if all calls have ids, `places` has the place of each."""
-    id, name = result.get("tool_call_id"), result.get("name")
-    if id is not None and places:
-        if repr(id) not in places:
-            raise ConversationError(
-                f"message {index} has the tool_call_id {id!r}, but the calls before it have "
-                f"{', '.join(str(call['id']) for call in calls)}"
-            )
-        if place >= len(calls) or calls[place]["id"] != id:
-            if not writer.writes_ids_of_calls:
+            places = {id: n for n, id in reversed([*enumerate(ids)])}
+            places, place = places if len(ids) == len(calls) else {}, 0
+            continue
+        at, id, name = place, message.get("tool_call_id"), message.get("name")
+        place += 1
+        if id is not None and places:
+            is_next = at < len(calls) and calls[at]["id"] == id
+            if repr(id) not in places or not (is_next or writer.writes_ids_of_calls):
                 raise ConversationError(
-                    f"message {index} is the result of the call {id!r}, but result {place} of this "
-                    f"turn, and the template {writer.name!r} does not write the ids of calls",
-                    hint="put the results in the order of the calls",
+                    f"message {index} has the tool_call_id {id!r}, but is result {at} of the calls "
+                    f"{', '.join(str(call['id']) for call in calls)}",
+                    hint="put the results in the order of the calls, whose ids the template "
+                    f"{writer.name!r} {'writes' if writer.writes_ids_of_calls else 'leaves out'}",
                 )
-            place = places[repr(id)]
-    called = calls[place] if place < len(calls) else {}
-    called = called.get("function", called)
-    expected = called.get("name") if isinstance(called, Mapping) else None
-    if name is not None and expected is not None and name != expected:
-        raise ConversationError(
-            f"message {index} has the name {name!r}, but is the result of a call of {expected!r}"
-        )
+            at = at if is_next else places[repr(id)]
+        called = calls[at] if at < len(calls) else {}
+        called = called.get("function", called)
+        expected = called.get("name") if isinstance(called, Mapping) else None
+        if name is not None and expected is not None and name != expected:
+            raise ConversationError(
+                f"message {index} has the name {name!r}, but is the result of a call of "
+                f"{expected!r}"
+            )
 
 
 # ---------------------------------------------------------------------------- the messages of a row
@@ -458,27 +439,21 @@ def is_list(value: Any) -> bool:
     return isinstance(value, list | Sequence) and not isinstance(value, str | bytes)
 
 
-def no_conversation(problem: str, hint: str = "") -> ConversationError:
-    """The error for a row that is no conversation."""
+def _no_conversation(problem: str) -> ConversationError:
     return ConversationError(
         'a conversation must be a mapping with a list under "messages", or that list; this is '
         f"{problem}",
-        hint=hint,
+        hint=_OTHER_ROWS,
     )
 
 
 def _of_messages(fields: dict[str, Any]) -> list[Any]:
     """Take the messages out of the fields of a row."""
     name = "messages" if "messages" in fields else next(filter(fields.get, COLUMNS), None)
-    if name is None:
-        kinds = [kind for kind, names in _SIGNS.items() if names <= fields.keys()]
-        hint = f'if it is a row of {kinds[0]}, pass rows="{kinds[0]}"' if kinds else ""
-        if {"chosen", "rejected"} <= fields.keys():
-            hint = "preference pairs are rendered by render_preferences"
-        raise no_conversation("a mapping without it", hint)
-    messages = fields.pop(name)
+    messages: Any = fields.pop(name) if name else None
     if type(messages) is not list and not is_list(messages):
-        raise no_conversation(f"a mapping with {type(messages).__name__}")
+        kind = "a mapping without it" if messages is None else f"one with {type(messages).__name__}"
+        raise _no_conversation(kind)
     first = messages[0] if messages else None
     if isinstance(first, dict) and "role" not in first and {"from", "value"} <= first.keys():
         raise ConversationError(
@@ -554,12 +529,10 @@ def _side(fields: dict[str, Any], name: str, role: str) -> list[Any]:
     value = fields.pop(name, None)
     if isinstance(value, str):
         return [{"role": role, "content": value}]
-    if not is_list(value) or not value:
+    if not is_list(value) or not value or not all(isinstance(one, Mapping) for one in value):
         raise ConversationError(
             f'a row of completion must have a string or a list of messages under "{name}"'
         )
-    if not all(isinstance(message, Mapping) for message in value):
-        raise ConversationError(f"{name} must be a string or a list of messages")
     return list(value)
 
 

@@ -1,11 +1,8 @@
 """Compiles and renders Jinja templates in a sandbox: they read no file and run no code.
 
 The environment equals that of `transformers`: its filters and functions, and `{% generation %}`
-blocks, which mark what the model is trained on.
-
-The sandbox keeps a template away from files and from the interpreter, but not from long loops and
-large values. A child process (`RenderProcess`) has limits that no template can exceed, and can be
-killed; it renders untrusted templates.
+blocks, which mark what the model is trained on. It does not keep a template from long loops and
+large values: a child process (`RenderProcess`) has limits that no template can exceed.
 """
 
 from __future__ import annotations

@@ -8,11 +8,12 @@ a special token.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from bytepair import _core
+from bytepair._internal.checks import check_whole
 from bytepair.corpus.column import Errors
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 
@@ -30,11 +31,6 @@ OnUntrained: TypeAlias = Literal["error", "keep"]
 #: special token.
 Origin: TypeAlias = Literal["untrusted", "control"]
 
-
-#: White space in Unicode.
-_SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
-    map(chr, range(0x2000, 0x200B))
-)
 
 #: Between two texts of a template that joins texts: they are encoded apart. It stands where the
 #: prompt ends, so that the ids of a training text begin with those of its prompt.
@@ -97,10 +93,8 @@ class Segments:
         threads: int | None = 1,
     ) -> Encoded:
         """Encode in parallel, and cut what is longer than `max_tokens`."""
-        if max_tokens is not None and max_tokens < 0:
-            raise ArgumentError(
-                f"max_tokens is {max_tokens}; it cannot be negative", option="max_tokens"
-            )
+        if max_tokens is not None:
+            check_whole("max_tokens", max_tokens)
         if errors != "replace":
             texts: Any = list(filter(str.__instancecheck__, self.items))
             if _core.lone_surrogates(texts):
@@ -115,7 +109,8 @@ class Segments:
             tokenizer, items, bytes(self.trained), ends, join=join, threads=threads
         )
         if max_tokens is None:
-            return Encoded(rendered.ids, rendered.mask, rendered.offsets, None)
+            offsets = rendered.offsets
+            return Encoded(rendered.ids, rendered.mask, offsets, offsets[1:] - offsets[:-1])
         return self._cut(rendered, ends, max_tokens)
 
     def _cut(self, rendered: _core.Rendered, ends: list[int], max_tokens: int) -> Encoded:
@@ -162,28 +157,16 @@ class Segments:
 
 
 class Writer:
-    """What converts conversations to segments: the base of the writers of templates.
+    """What converts conversations to segments: the base of the writers of templates."""
 
-    Attributes:
-        name: the name of the template.
-        join: whether adjacent texts are encoded as one.
-        has_mask: whether anything is trained on.
-        fields: the fields of rows that the template uses.
-        message_fields: the fields of messages that it uses, and not every template does.
-        takes_any_field: whether it uses all fields of messages.
-        thinks: whether it writes the reasoning of a message.
-        writes_ids_of_calls: whether the ids of tool calls are written, so that results may be in
-            any order.
-    """
-
-    name: str
-    join = True
-    has_mask = True
-    fields: Collection[str] = ()
-    message_fields: Collection[str] = ()
-    takes_any_field = False
-    thinks = False
-    writes_ids_of_calls = False
+    name: str  # of the template
+    join = True  # whether adjacent texts are encoded as one
+    has_mask = True  # whether anything is trained on
+    fields: Collection[str] = ()  # of rows, that the template uses
+    message_fields: Collection[str] = ()  # that it uses, and not every template does
+    takes_any_field = False  # of messages
+    thinks = False  # whether it writes the reasoning of a message
+    writes_ids_of_calls = False  # so that results may be in any order
 
     def trains_on(self, role: str) -> bool:
         """Whether the model may be trained on messages of a role."""
@@ -227,7 +210,7 @@ def encode_segments(
         >>> ids[0] == tok.special_tokens["<|user_start|>"], tok.special_tokens["<|bos|>"] in ids
         (True, False)
     """
-    special, out = structural(tokenizer), Segments()
+    special, items = structural(tokenizer), list[str | int | None]()
     for number, segment in enumerate(segments):
         is_pair = isinstance(segment, tuple | list) and len(segment) == 2
         if not (is_pair and isinstance(segment[0], str) and segment[1] in ("untrusted", "control")):
@@ -242,9 +225,20 @@ def encode_segments(
                 f"the tokenizer has {' '.join(special) or 'none'}",
                 hint='pass text around special tokens as separate "untrusted" segments',
             )
-        out.items.append(special[text] if origin == "control" else text)
-    out.trained, out.ends = bytearray(len(out.items)), [len(out.items)]
-    return list(out.encode(tokenizer, join=join, errors="replace").ids.tolist())
+        items.append(special[text] if origin == "control" else text)
+    return encode_items(tokenizer, items, join=join)
+
+
+def encode_items(
+    tokenizer: _core.Tokenizer,
+    items: list[str | int | None],
+    *,
+    join: bool,
+    errors: Errors = "replace",
+) -> list[int]:
+    """The ids of texts and ids."""
+    segments = Segments(items, bytearray(len(items)), [len(items)])
+    return list(segments.encode(tokenizer, join=join, errors=errors).ids.tolist())
 
 
 def structural(tokenizer: _core.Tokenizer) -> dict[str, int]:
@@ -257,28 +251,3 @@ def structural(tokenizer: _core.Tokenizer) -> dict[str, int]:
     return tokenizer.special_tokens | {
         name.decode(): id for name, id in names.items() if not name.decode().isspace()
     }
-
-
-def without_space(
-    items: Sequence[str | int | None], tokens: Iterable[_core.AddedToken]
-) -> list[str | int | None]:
-    """Segments whose texts lack the white space that tokens strip; some are empty then."""
-    tokens = [*tokens]
-    after = {token.id for token in tokens if token.rstrip}
-    before = {token.id for token in tokens if token.lstrip}
-    items = list(_stripped(items, after, str.lstrip))
-    return list(_stripped(reversed(items), before, str.rstrip))[::-1]
-
-
-def _stripped(
-    items: Iterable[str | int | None], ids: Collection[int], strip: Callable[[str, str], str]
-) -> Iterator[str | int | None]:
-    """Segments, with texts stripped that follow one of the ids."""
-    follows = False
-    for item in items:
-        if isinstance(item, str):
-            item = strip(item, _SPACE) if follows else item
-            follows = follows and not item
-        elif item is not None and item != BREAK:
-            follows = item in ids
-        yield item

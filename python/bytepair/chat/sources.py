@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
@@ -69,12 +69,7 @@ def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
             table = pa.concat_tables(_tables(source)) if _is_dataset(source) else source
             return _TableRows(_rows_of(table, "the table", options))
     if isinstance(source, str | os.PathLike):
-        rows = []
-        for place, row in read(source, options):
-            if isinstance(row, ConversationError):
-                raise row.at(place)
-            rows.append(row)
-        return rows
+        return [_valid(*placed) for placed in read(source, options)]
     is_sequence = hasattr(source, "__len__") and hasattr(source, "__getitem__")
     if isinstance(source, Mapping) or not is_sequence:
         raise ConversationError(
@@ -83,6 +78,12 @@ def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
         )
     given: Sequence[Conversation] = source
     return given
+
+
+def _valid(place: str, row: Any) -> Any:
+    if isinstance(row, ConversationError):
+        raise row.at(place)
+    return row
 
 
 def _is_table(source: Any) -> bool:
@@ -104,22 +105,20 @@ def _tables(source: Any) -> Iterable[Any]:
 
 
 def _read_file(file: Input, options: ChatOptions) -> Iterator[PlacedRow]:
-    match kind_of(file.path):
-        case "parquet" if compression_of(file.path) is None:
-            return _placed(file, _read_tables(_parquet(file, options), file.name, options))
-        case "arrow" if compression_of(file.path) is None:
-            return _placed(file, _read_tables(_arrow_batches(file), file.name, options))
-        case "jsonl":
-            return _read_lines(file)
-        case "json":
-            try:
-                return _placed(file, iter(corpus_read.read_list(file)))
-            except CorpusError as error:
-                raise ConversationError(error.message, hint=error.hint) from None
-    raise ConversationError(f"{file.name} is not a .jsonl, .json, .parquet or .arrow file")
-
-
-def _placed(file: Input, rows: Iterator[Conversation]) -> Iterator[PlacedRow]:
+    kind = kind_of(file.path)
+    if kind == "jsonl":
+        return _read_lines(file)
+    rows: Iterator[Conversation]
+    if kind == "json":
+        try:
+            rows = iter(corpus_read.read_list(file))
+        except CorpusError as error:
+            raise ConversationError(error.message, hint=error.hint) from None
+    elif kind in ("parquet", "arrow") and compression_of(file.path) is None:
+        tables = _parquet(file, options) if kind == "parquet" else _arrow_batches(file)
+        rows = _read_tables(tables, file.name, options)
+    else:
+        raise ConversationError(f"{file.name} is not a .jsonl, .json, .parquet or .arrow file")
     return ((f"{file.name}, row {number}", row) for number, row in enumerate(rows, 1))
 
 
@@ -146,8 +145,7 @@ def _parquet(file: Input, options: ChatOptions) -> Iterator[Any]:
 
 
 def _arrow_batches(file: Input) -> Iterator[Any]:
-    source = file.path if file.cloud is None else file.cloud.open_input_file(file.path)
-    yield from open_ipc(source)
+    yield from open_ipc(file.path if file.cloud is None else file.cloud.open_input_file(file.path))
 
 
 # ---------------------------------------------------------------------------- tables
@@ -186,7 +184,10 @@ def _rows_of(source: Any, place: str, options: ChatOptions) -> Any:
         table = pa.table(source)
         _check_once(table.column_names, place)
         names = [name for name in table.column_names if name not in options.ignore_fields]
-        _check_columns(names, place, options)
+        if options.rows == "messages" and {*COLUMNS, "chosen"}.isdisjoint(names):
+            raise ConversationError(
+                f"{place} has no column {' or '.join(COLUMNS)}; it has {', '.join(names) or 'none'}"
+            )
         source = table.select(names).to_struct_array()
     source.validate(full=True)  # Arrow trusts the offsets in a file
     size = sum(map(_size, getattr(source, "chunks", [source])))
@@ -234,14 +235,6 @@ class _TableRows(Sequence[Any]):
 def _check_once(names: Sequence[str], place: str) -> None:
     if twice := next((name for name, count in Counter(names).items() if count > 1), None):
         raise ConversationError(f"{place} has several columns {twice!r}")
-
-
-def _check_columns(names: Collection[str], place: str, options: ChatOptions) -> None:
-    """Check that a table has a column of conversations or of pairs, before a row is read."""
-    if options.rows == "messages" and {*COLUMNS, "chosen"}.isdisjoint(names):
-        raise ConversationError(
-            f"{place} has no column {' or '.join(COLUMNS)}; it has {', '.join(names) or 'none'}"
-        )
 
 
 def _without_nulls(value: Any, noted: list[str], free: bool = False) -> Any:

@@ -440,7 +440,7 @@ def _count(tok: bytepair.Tokenizer, source: str, template: Any, how: ChatOptions
 
     out = Gathered()
     lengths = [len(ids) for _, ids in gathered(read(source, how), out, how, prompt)]
-    out.warn(f"{len(lengths) + out.skipped:,} conversations")
+    out.warn(len(lengths))
     sys.stdout.writelines(f"{length}\n" for length in lengths)
 
 

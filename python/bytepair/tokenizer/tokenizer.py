@@ -483,7 +483,7 @@ class Tokenizer(_core.Tokenizer):
         if options.require:
             check_required(row, options)
         if options.truncate in ("turns", "split"):
-            encoded = render_fitted(self, write, row, options, max_tokens)
+            encoded = render_fitted(write, row, options, max_tokens)
         else:
             write.write(row, out, options)
             encoded = out.encode(
