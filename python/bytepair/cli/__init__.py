@@ -35,7 +35,7 @@ from bytepair.errors import BytepairError
 #: The commands in the order of `--help`, and the file of each.
 COMMANDS: Final = {
     "train": "train", "count": "data", "encode": "text", "decode": "text", "inspect": "look",
-    "evaluate": "evaluate", "compare": "look", "explore": "look", "render": "data",
+    "evaluate": "look", "compare": "look", "explore": "look", "render": "data",
     "verify": "look", "prune": "change", "extend": "change", "mixture": "data",
     "download": "data", "shard": "data", "plan": "data", "convert": "change",
     "vocabularies": "look",

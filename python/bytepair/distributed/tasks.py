@@ -167,15 +167,14 @@ class TaskFolder:
         path = self.root / manifest.JOB
         while not path.exists():  # if several ranks begin at once, one writes it
             with suppress(InUseError), manifest.locked(self.root):
-                if not path.exists():
-                    self._create(path)
+                if path.exists():
+                    break
+                if folders := self._folders():
+                    text = f"{folders[0]} is there without a {manifest.JOB}; move it elsewhere"
+                    raise ShardError(text)
+                manifest.write_json(path, self.job)
         if self._record() != json.loads(json.dumps(self.job)):  # equal, but not the same
             manifest.write_json(path, self.job)
-
-    def _create(self, path: Path) -> None:
-        if folders := self._folders():
-            raise ShardError(f"{folders[0]} is there without a {manifest.JOB}; move it elsewhere")
-        manifest.write_json(path, self.job)
 
     def _record(self) -> dict[str, Any]:
         """The recorded job of the folder; a `ShardError` if it is another one."""

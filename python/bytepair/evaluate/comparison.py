@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -45,34 +46,25 @@ Side: TypeAlias = tuple[Tokenizer, Encode]
 
 def _side(source: Any, special: SpecialOrText, pattern: str | None) -> Side:
     own = source if isinstance(source, Tokenizer) else load(source, pattern=pattern)
-
-    def ours(texts: list[str]) -> list[NDArray[np.int64]]:
-        ids, offsets = own.encode_batch_to_numpy(texts, special=special)
-        return np.split(ids.astype(np.int64), offsets[1:-1]) if texts else []
-
-    def tiktokens(texts: list[str]) -> list[NDArray[np.int64]]:
-        if special == "all":
-            return _arrays(source.encode_batch(texts, allowed_special="all"))
-        return _arrays(source.encode_ordinary_batch(texts))
-
+    inner = getattr(source, "backend_tokenizer", source)
     if isinstance(source, Tokenizer | str | os.PathLike):
-        return own, ours
-    if tiktoken.is_encoding(source):
-        return own, tiktokens
-    return own, _huggingfaces(getattr(source, "backend_tokenizer", source), special)
 
+        def encode(texts: list[str]) -> Iterable[Any]:
+            ids, offsets = own.encode_batch_to_numpy(texts, special=special)
+            return np.split(ids, offsets[1:-1]) if texts else []
 
-def _huggingfaces(inner: Any, special: SpecialOrText) -> Encode:
-    if special == "text":  # changes a copy: the object belongs to the caller
-        inner = type(inner).from_str(inner.to_str())
-        inner.encode_special_tokens = True
-    return lambda texts: _arrays(
-        [one.ids for one in inner.encode_batch(texts, add_special_tokens=False)]
-    )
+    elif tiktoken.is_encoding(source):
+        allowed: Any = "all" if special == "all" else set()
+        encode = partial(source.encode_batch, allowed_special=allowed, disallowed_special=())
+    else:
+        if special == "text":  # changes a copy: the object belongs to the caller
+            inner = type(inner).from_str(inner.to_str())
+            inner.encode_special_tokens = True
 
+        def encode(texts: list[str]) -> Iterable[Any]:
+            return (one.ids for one in inner.encode_batch(texts, add_special_tokens=False))
 
-def _arrays(rows: list[list[int]]) -> list[NDArray[np.int64]]:
-    return [np.array(row, np.int64) for row in rows]
+    return own, lambda texts: [np.asarray(ids, np.int64) for ids in encode(texts)]
 
 
 @dataclass(frozen=True)
