@@ -129,7 +129,16 @@ def count(
         root = path.with_name(f"{path.name}.parts")
         parts = TaskFolder(root, {**job, "task_bytes": task_bytes}, (PART,))
         work = tasks.split(files, task_bytes)
-        return _count(_Job(path, job, parts, options, overwrite), work, ranks)
+        whole = _Job(path, job, parts, options, overwrite)
+        if (counts := _finished(whole)) is not None:
+            return counts
+        if not ranks.run(parts, work, count_task, options):
+            # If another rank has finished meanwhile, it has removed what this one would wait for.
+            return _finished(whole)
+        with suppress(InUseError), manifest.locked(root):
+            if parts.is_done(*work):
+                return _put_together(whole, work)
+        return None
 
 
 @dataclass(frozen=True)
@@ -141,19 +150,6 @@ class _Job:
     folder: TaskFolder
     options: CountOptions
     overwrite: bool
-
-
-def _count(job: _Job, work: list[Task], ranks: tasks.Ranks) -> Counts | None:
-    """Run the tasks of this process, and put all together if it is the last."""
-    if (counts := _finished(job)) is not None:
-        return counts
-    if not ranks.run(job.folder, work, count_task, job.options):
-        # If another rank has finished meanwhile, it has removed what this one would wait for.
-        return _finished(job)
-    with suppress(InUseError), manifest.locked(job.folder.root):
-        if job.folder.is_done(*work):
-            return _put_together(job, work)
-    return None
 
 
 def _finished(job: _Job) -> Counts | None:
