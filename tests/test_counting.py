@@ -502,8 +502,10 @@ def test_urls_are_counted_and_trained_on(tmp_path: Path) -> None:
     expected = bytepair.count(WORDS)
     folder, file = source.as_uri(), (source / "a.parquet").as_uri()
     assert bytepair.count(folder) == expected
-    assert bytepair.count(bytepair.corpus.Paths([file, file])) == expected * 2
-    assert bytepair.count(bytepair.corpus.Paths([file, source / "a.parquet"])) == expected * 2
+    for second in (file, source / "a.parquet"):
+        with told(UserWarning):
+            twice = bytepair.count(bytepair.corpus.Paths([file, second]))
+        assert twice == expected * 2
     trained = bytepair.train(WORDS, 360)
     assert bytepair.train(f"{folder}/*.parquet", 360) == trained
     with told(CorpusError):
