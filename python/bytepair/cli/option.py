@@ -253,25 +253,20 @@ def command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
 
     def decorate(function: Callable[..., None]) -> click.Command:
         params: list[click.Parameter] = getattr(function, "__click_params__", [])
-        takes_force = any(param.name == "overwrite" for param in params)
-        if files_of(params) and not takes_force:
+        if files_of(params) and not any(param.name == "overwrite" for param in params):
             function = replacing(function)
-        made = click.command(
+        return click.command(
             cls=_Command,
             short_help=(inspect.getdoc(function) or "").partition("\n")[0],
             epilog="\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples),
             context_settings={"show_default": True, "max_content_width": 100, **HELP},
         )(function)
-        made.takes_force = takes_force
-        return made
 
     return decorate
 
 
 class _Command(click.Command):
     """A command that checks its output files before it begins, and shows options in groups."""
-
-    takes_force = False
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options below the titles of their groups."""
@@ -286,7 +281,7 @@ class _Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Check the output files, and run the command."""
         check_outputs(ctx)
-        if not self.takes_force:
+        if "overwrite" not in inspect.signature(self.callback or print).parameters:
             ctx.params.pop("overwrite", None)
         return super().invoke(ctx)
 

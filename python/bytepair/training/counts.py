@@ -88,8 +88,7 @@ class Counts:
             False
         """
         file = Path(path)
-        columns = columns_of(file) if file.is_file() else None
-        return columns is not None and columns >= COLUMNS
+        return file.is_file() and (columns_of(file) or frozenset()) >= COLUMNS
 
     def save(
         self,
