@@ -141,12 +141,6 @@ class Skip(NamedTuple):
     reason: str
     hint: str = ""  # what to do about it, where `errors="skip"` is not the answer
 
-    def record(self) -> dict[str, Any]:
-        """What was skipped and why, for the manifest of shards."""
-        values = self._asdict()
-        del values["hint"]
-        return values
-
     def __str__(self) -> str:
         return f"{self.input}, row {self.first}: {self.reason}"
 

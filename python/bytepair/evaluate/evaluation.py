@@ -165,10 +165,11 @@ def parallel(
         >>> {one.text: one.tokens["ours"] for one in compress({"ours": tok}, lines)}
         {'en': 2, 'de': 8}
     """
-    lines = {
-        key: _lines(documents(source, column=column, max_chars=None, errors=errors))
-        for key, source in check_mapping("texts", texts, "pass {language: source}").items()
-    }
+    lines: dict[str, list[str]] = {}
+    for key, source in check_mapping("texts", texts, "pass {language: source}").items():
+        read = documents(source, column=column, max_chars=None, errors=errors)
+        of_all = (line for text in read for line in text.removesuffix("\n").split("\n"))
+        lines[key] = [line.removesuffix("\r") for line in of_all]
     if not lines:
         raise CorpusError("there is no parallel text")
     first, *others = lines
@@ -179,13 +180,6 @@ def parallel(
                 f"{len(lines[first]):,}, and {other!r} has {len(lines[other]):,}"
             )
     return lines
-
-
-def _lines(texts: Iterable[str]) -> list[str]:
-    """The lines of documents; a final line end begins no further line."""
-    return [
-        line.removesuffix("\r") for text in texts for line in text.removesuffix("\n").split("\n")
-    ]
 
 
 def rivals_of(

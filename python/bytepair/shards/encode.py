@@ -383,7 +383,8 @@ def _pieces(
         selection = DocumentSelection(first=start.row if number == start.input else 0)
         for piece in read(file, reading, selection, share):
             if isinstance(piece, Skip):
-                yield piece.record()
+                names = ("input", "first", "rows", "reason")
+                yield dict(zip(names, piece, strict=False))
             else:
                 yield Address(number, piece.first), piece
             del piece  # free it while the caller processes it
