@@ -36,8 +36,8 @@ from bytepair.errors import BytepairError
 COMMANDS: Final = {
     "train": "train", "count": "data", "encode": "text", "decode": "text", "inspect": "look",
     "evaluate": "look", "compare": "look", "explore": "look", "render": "data",
-    "verify": "look", "prune": "change", "extend": "change", "mixture": "data",
-    "download": "data", "shard": "data", "plan": "data", "convert": "change",
+    "verify": "look", "prune": "train", "extend": "train", "mixture": "data",
+    "download": "data", "shard": "data", "plan": "data", "convert": "train",
     "vocabularies": "look",
 }  # fmt: skip
 
