@@ -158,8 +158,9 @@ class TextBatches:
         first = special_id(tokenizer, options.bos, "bos")
         encode = partial(_core.encode_utf8, tokenizer, prepend=first, threads=threads)
         texts = reader.parts(self._place)
-        parts = ahead((place, encode(text.data, text.offsets)) for place, text in texts)
-        self._groups = _groups(_checked(parts, first is not None), options.group)
+        encoded = ahead((place, encode(text.data, text.offsets)) for place, text in texts)
+        parts = _from_first_text(encoded, first is not None, is_resumed=state is not None)
+        self._groups = _groups(parts, options.group)
         self._waiting = WaitingDocuments[NDArray[Any]](length + 1, options.buffer, cut=True)
         self._rest = tokenizer.encode_batch_to_numpy([""]).ids
 
@@ -205,20 +206,22 @@ class TextBatches:
         return documents
 
 
-def _checked(parts: Iterator[EncodedPart], has_bos: bool) -> Iterator[EncodedPart]:
-    """The parts, with an error after a whole pass without tokens of text."""
-    first, has_text = 0, False
+def _from_first_text(
+    parts: Iterator[EncodedPart], has_bos: bool, *, is_resumed: bool
+) -> Iterator[EncodedPart]:
+    """The parts, as soon as one has tokens of text; it is an error if a whole pass has none."""
+    waiting: list[EncodedPart] = []
     for part in parts:
         (_, _, epoch), (ids, offsets) = part
-        first = first or epoch
-        if epoch > first + 1 and not has_text:
-            raise ShardError(
-                "the documents of this rank have no tokens: all are empty",
-                option="source",
-                hint="choose the column of the text with column=",
-            )
-        has_text = has_text or len(ids) > has_bos * (len(offsets) - 1)
-        yield part
+        waiting.append(part)
+        if len(ids) > has_bos * (len(offsets) - 1):
+            break
+        if epoch - waiting[0][0][2] > is_resumed:
+            text = "the documents of this rank have no tokens: all are empty"
+            hint = "choose the column of the text with column="
+            raise ShardError(text, option="source", hint=hint)
+    yield from waiting
+    yield from parts
 
 
 def _groups(
