@@ -47,24 +47,24 @@ impl HotCounts {
     }
 
     /// Offer the entry to a key whose row has the count `count`. If that exceeds the count of the
-    /// holder, the key takes the entry, and its count moves from the row to the entry. Returns the
-    /// row of the previous holder and the count to add to it.
+    /// holder, the key takes the entry with its count, which the caller removes from the row, and
+    /// adds the returned count of the previous holder to that one's row.
     #[inline]
     pub(super) fn offer(
         &mut self,
         key: Key,
         hash: u64,
         row: usize,
-        count: &mut u64,
+        count: u64,
     ) -> Option<(usize, u64)> {
         let entry = self.entry(hash);
-        if *count <= entry.count {
+        if count <= entry.count {
             return None;
         }
         // The count is in one place at a time: here while the key holds the entry, else in its row.
         // So it can be compared with the count in the row of the next key that is offered the
         // entry.
-        let holder = HotEntry { key, count: std::mem::take(count), row };
+        let holder = HotEntry { key, count, row };
         let previous = std::mem::replace(entry, holder);
         Some((previous.row, previous.count))
     }
@@ -97,17 +97,5 @@ impl Seen {
     pub(super) fn add(&mut self, other: Self) {
         self.count += other.count;
         self.first = self.first.min(other.first);
-    }
-
-    /// For the same pretoken in two tables, move its count to the table that saw it first. Does
-    /// nothing if one of the counts is 0, because that count was moved before.
-    #[inline]
-    pub(super) fn move_to_first(&mut self, other: &mut Self) {
-        if self.count == 0 || other.count == 0 {
-            return;
-        }
-        // The count that stays 0 marks a row that `iter` leaves out.
-        let (first, second) = if self.first < other.first { (self, other) } else { (other, self) };
-        first.count += std::mem::take(&mut second.count);
     }
 }

@@ -1,6 +1,7 @@
 //! The counts of one thread: pretokens in order of first occurrence, short ones by key, long ones
 //! by their bytes.
 
+use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -18,8 +19,8 @@ use crate::memory;
 use crate::parallel::{self, interrupt};
 use crate::pretokenize::{PretokenEnds, Splitter};
 
-/// Rows are freed in blocks of this many: at 64 MB, an allocator returns a block to the system.
-const BLOCK_ROWS: usize = 1 << 21;
+/// Rows are freed in blocks of this many: above 32 MB, an allocator returns a block to the system.
+const BLOCK_ROWS: usize = (33 << 20) / size_of::<(Key, Tally)>();
 
 /// The counts of one thread.
 #[derive(Debug, Default)]
@@ -79,8 +80,7 @@ impl CountTable {
         let mut misses = 0;
         for &end in self.ends.as_slice() {
             if end - start > MAX_KEY_BYTES {
-                let seen = Seen { count: 1, first: offset + start as u64 };
-                self.long.add(&text[start..end], seen)?;
+                self.long.add(&text[start..end], offset + start as u64)?;
             } else {
                 let key = Key::new(text, start..end);
                 let hash = key.hash();
@@ -109,12 +109,13 @@ impl CountTable {
             }
         }
         for &(start, key, hash) in misses {
-            let row = self.short.add(key, hash, Seen { count: 1, first: offset + start as u64 });
+            let row = self.short.add(key, hash, offset + start as u64);
             // A frequent pretoken moves to the hot table; the count of the one that it displaces
             // goes back to that one's row. An entry that nobody held adds 0 to row 0.
-            let count = &mut self.short.rows[row].1.count;
-            if let Some((row, count)) = self.hot.offer(key, hash, row, count) {
-                self.short.rows[row].1.count += count;
+            let count = self.short.rows[row].1.count();
+            if let Some((previous, before)) = self.hot.offer(key, hash, row, count) {
+                self.short.rows[row].1.set_count(0);
+                self.short.carries.add(previous, &mut self.short.rows[previous].1, before);
             }
         }
         Ok(())
@@ -123,7 +124,7 @@ impl CountTable {
     /// Add the counts of the hot table to their rows.
     fn flush_hot(&mut self) {
         for (row, count) in self.hot.drain().filter(|&(_, count)| count > 0) {
-            self.short.rows[row].1.count += count;
+            self.short.carries.add(row, &mut self.short.rows[row].1, count);
         }
     }
 
@@ -152,7 +153,7 @@ impl CountTable {
         self.flush_hot();
         let Some(limit) = &mut self.limit else { return Ok(()) };
         let mut bytes = Vec::new();
-        for &(key, seen) in &std::mem::take(&mut self.short).rows {
+        for (key, seen) in std::mem::take(&mut self.short).into_rows() {
             bytes.clear();
             key.write(&mut bytes);
             limit.spill()?.push(&bytes, seen)?;
@@ -189,6 +190,10 @@ pub(super) fn merge(mut tables: Vec<CountTable>) -> Result<Counts> {
             }
         }));
         tables[1..].rotate_right(1);
+    }
+    // Nothing is looked up any more.
+    for table in &mut tables {
+        table.long.index = RowIndex::default();
     }
     let (short, long): (Vec<_>, Vec<_>) =
         tables.into_iter().map(|table| (table.short, table.long)).unzip();
@@ -248,10 +253,87 @@ impl<T, I: Iterator<Item = (T, Seen)>> Iterator for FirstSeenOrder<I> {
     }
 }
 
+/// How often a row was seen and where first, in one word: the position in the upper 48 bits, and in
+/// the others the count, or what is left of it beside [`Carries`].
+#[derive(Debug, Clone, Copy)]
+struct Tally(u64);
+
+impl Tally {
+    const COUNT_BITS: u32 = 16;
+    const MAX_COUNT: u64 = (1 << Self::COUNT_BITS) - 1;
+    /// What was first seen beyond the first 281 TB has this position, and no order.
+    const MAX_POSITION: u64 = (1 << (u64::BITS - Self::COUNT_BITS)) - 1;
+
+    /// A row that is first seen at this position.
+    fn at(first: u64) -> Self {
+        Self(first.min(Self::MAX_POSITION) << Self::COUNT_BITS)
+    }
+
+    fn first(self) -> u64 {
+        self.0 >> Self::COUNT_BITS
+    }
+
+    fn count(self) -> u64 {
+        self.0 & Self::MAX_COUNT
+    }
+
+    fn set_count(&mut self, count: u64) {
+        self.0 = self.0 & !Self::MAX_COUNT | count;
+    }
+}
+
+/// The parts of the counts of a table that exceed the bits of a [`Tally`], by row.
+#[derive(Debug, Default)]
+struct Carries(HashMap<usize, u64, FixedState>);
+
+impl Carries {
+    /// Add to the count of a row.
+    #[inline]
+    fn add(&mut self, row: usize, tally: &mut Tally, count: u64) {
+        let sum = tally.count() + count;
+        tally.set_count(sum & Tally::MAX_COUNT);
+        if sum > Tally::MAX_COUNT {
+            *self.0.entry(row).or_default() += sum & !Tally::MAX_COUNT;
+        }
+    }
+
+    /// The whole count of a row, and where it was first seen.
+    #[inline]
+    fn seen(&self, row: usize, tally: Tally) -> Seen {
+        let carry = if self.0.is_empty() { 0 } else { self.0.get(&row).copied().unwrap_or(0) };
+        Seen { count: carry + tally.count(), first: tally.first() }
+    }
+
+    /// The whole count of a row, which becomes 0.
+    fn take(&mut self, row: usize, tally: &mut Tally) -> u64 {
+        let count = tally.count();
+        tally.set_count(0);
+        count + self.0.remove(&row).unwrap_or(0)
+    }
+}
+
+/// For the same pretoken in two tables, move its count to the table that saw it first. A count of 0
+/// marks a row whose count was moved; it stays there.
+fn move_to_first(
+    (row, tally, carries): (usize, &mut Tally, &mut Carries),
+    (other_row, other_tally, others): (usize, &mut Tally, &mut Carries),
+) {
+    let (one, other) = (carries.seen(row, *tally), others.seen(other_row, *other_tally));
+    if one.count == 0 || other.count == 0 {
+        return;
+    }
+    if one.first < other.first {
+        carries.add(row, tally, others.take(other_row, other_tally));
+    } else {
+        others.add(other_row, other_tally, carries.take(row, tally));
+    }
+}
+
 /// Counts of short pretokens, by key.
 #[derive(Debug, Default)]
 struct ShortRows {
-    rows: Vec<(Key, Seen)>,
+    rows: Vec<(Key, Tally)>,
+    carries: Carries,
     index: RowIndex,
 }
 
@@ -280,38 +362,36 @@ impl ShortRows {
         let rows = self.rows.len() + more;
         // While a vector grows, the old memory and twice as much new memory exist.
         let grown = if rows <= self.rows.capacity() { 0 } else { 2 * self.rows.capacity() };
-        let rows_memory = (self.rows.capacity() + grown) * size_of::<(Key, Seen)>();
+        let rows_memory = (self.rows.capacity() + grown) * size_of::<(Key, Tally)>();
         let grown = if self.index.fits(rows) { 0 } else { RowIndex::slots_for(rows) };
         rows_memory + self.index.memory() + grown * size_of::<u32>()
     }
 
-    /// Add to the count of a key; returns its row. Capacity for the key must be reserved.
+    /// Count a key at a position; returns its row. Capacity for the key must be reserved.
     #[inline]
-    fn add(&mut self, key: Key, hash: u64, seen: Seen) -> usize {
-        match self.index.find(hash, |row| self.rows[row].0 == key) {
-            Ok(row) => {
-                self.rows[row].1.add(seen);
-                row
-            }
-            Err(slot) => {
-                self.index.put(slot, self.rows.len());
-                self.rows.push((key, seen));
-                self.rows.len() - 1
-            }
-        }
+    fn add(&mut self, key: Key, hash: u64, position: u64) -> usize {
+        let row = self.index.find(hash, |row| self.rows[row].0 == key).unwrap_or_else(|slot| {
+            self.index.put(slot, self.rows.len());
+            self.rows.push((key, Tally::at(position)));
+            self.rows.len() - 1
+        });
+        self.carries.add(row, &mut self.rows[row].1, 1);
+        row
     }
 
     /// The rows whose counts were not moved to another table. The memory of the rows before is
     /// freed block by block, so that [`Counts`] grow while the table shrinks.
     fn into_rows(self) -> impl Iterator<Item = (Key, Seen)> {
-        let Self { mut rows, index } = self;
+        let Self { mut rows, carries, index } = self;
         drop(index);
         let mut blocks = Vec::new();
         while !rows.is_empty() {
             blocks.push(rows.split_off((rows.len() - 1) / BLOCK_ROWS * BLOCK_ROWS));
             rows.shrink_to_fit();
         }
-        blocks.into_iter().rev().flatten().filter(|(_, seen)| seen.count > 0)
+        let rows = blocks.into_iter().rev().flatten().enumerate();
+        rows.map(move |(row, (key, tally))| (key, carries.seen(row, tally)))
+            .filter(|(_, seen)| seen.count > 0)
     }
 
     /// Move the count of each key in both tables to the one that saw it first.
@@ -320,6 +400,7 @@ impl ShortRows {
             return;
         }
         // Prefetched block by block as in `CountTable::add_misses`.
+        let mut other_row = 0;
         for block in other.rows.chunks_mut(PretokenEnds::CAPACITY) {
             for (key, _) in &*block {
                 self.index.prefetch(key.hash());
@@ -329,10 +410,14 @@ impl ShortRows {
                     prefetch(&self.rows, row);
                 }
             }
-            for (key, seen) in block {
+            for (key, tally) in block {
                 if let Ok(row) = self.index.find(key.hash(), |row| self.rows[row].0 == *key) {
-                    self.rows[row].1.move_to_first(seen);
+                    move_to_first(
+                        (row, &mut self.rows[row].1, &mut self.carries),
+                        (other_row, tally, &mut other.carries),
+                    );
                 }
+                other_row += 1;
             }
         }
     }
@@ -343,40 +428,47 @@ impl ShortRows {
 struct LongRows {
     /// The concatenated pretokens, and the end, count and first occurrence of each.
     bytes: Vec<u8>,
-    rows: Vec<(usize, Seen)>,
+    rows: Vec<(usize, Tally)>,
+    carries: Carries,
     index: RowIndex,
 }
 
 impl LongRows {
-    fn add(&mut self, pretoken: &[u8], seen: Seen) -> Result<()> {
+    /// Count a pretoken at a position.
+    fn add(&mut self, pretoken: &[u8], position: u64) -> Result<()> {
         if !self.index.fits(self.rows.len() + 1) {
             self.grow()?;
         }
-        match self.index.find(hash(pretoken), |row| &self.bytes[self.range(row)] == pretoken) {
-            Ok(row) => self.rows[row].1.add(seen),
+        let is_equal = |row| &self.bytes[self.range(row)] == pretoken;
+        let row = match self.index.find(hash(pretoken), is_equal) {
+            Ok(row) => row,
             Err(slot) => {
                 memory::reserve(&mut self.rows, 1)?;
                 memory::extend(&mut self.bytes, pretoken)?;
                 self.index.put(slot, self.rows.len());
-                self.rows.push((self.bytes.len(), seen));
+                self.rows.push((self.bytes.len(), Tally::at(position)));
+                self.rows.len() - 1
             }
-        }
+        };
+        self.carries.add(row, &mut self.rows[row].1, 1);
         Ok(())
     }
 
     #[cold]
     fn grow(&mut self) -> Result<()> {
-        let rows = 2 * self.rows.len() + 1;
+        let rows = self.rows.len() + 1;
         if rows > RowIndex::ROWS {
             return Err(Error::TooManyPretokens);
         }
+        // The old index is freed before the new one is made.
+        self.index = RowIndex::default();
         self.index = RowIndex::of(self.iter().map(|(pretoken, _)| hash(pretoken)), rows)?;
         Ok(())
     }
 
     /// The size in bytes.
     fn memory(&self) -> usize {
-        let rows = self.rows.capacity() * size_of::<(usize, Seen)>();
+        let rows = self.rows.capacity() * size_of::<(usize, Tally)>();
         self.bytes.capacity() + rows + self.index.memory()
     }
 
@@ -388,7 +480,8 @@ impl LongRows {
 
     /// The rows whose counts were not moved to another table.
     fn iter(&self) -> impl Iterator<Item = (&[u8], Seen)> {
-        let rows = (0..self.rows.len()).map(|row| (&self.bytes[self.range(row)], self.rows[row].1));
+        let seen = |row| self.carries.seen(row, self.rows[row].1);
+        let rows = (0..self.rows.len()).map(move |row| (&self.bytes[self.range(row)], seen(row)));
         rows.filter(|(_, seen)| seen.count > 0)
     }
 
@@ -401,7 +494,10 @@ impl LongRows {
             let pretoken = &other.bytes[other.range(row)];
             let is_equal = |row| &self.bytes[self.range(row)] == pretoken;
             if let Ok(own_row) = self.index.find(hash(pretoken), is_equal) {
-                self.rows[own_row].1.move_to_first(&mut other.rows[row].1);
+                move_to_first(
+                    (own_row, &mut self.rows[own_row].1, &mut self.carries),
+                    (row, &mut other.rows[row].1, &mut other.carries),
+                );
             }
         }
     }
@@ -439,6 +535,58 @@ impl Limit {
 mod tests {
     use super::*;
     use crate::pretokenize::Pattern;
+    use proptest::prelude::*;
+
+    /// The counts of several tables that exceed the bits of a row, in the row and in the hot table.
+    #[test]
+    fn counts_of_any_size_are_added_up() {
+        let splitter = Splitter::new(&Pattern::new("gpt2").unwrap()).unwrap();
+        let (text, long) = ("a b".repeat(40_000), " averylongwordwithoutakey".repeat(70_000));
+        let filled = |index: u64| {
+            let mut table = CountTable::default();
+            table.add_text(&splitter, &text, index << 40).unwrap();
+            table.add_text(&splitter, &long, (index << 40) + (1 << 30)).unwrap();
+            table
+        };
+        let counts = merge((0..3).map(filled).collect()).unwrap();
+        let counts: Vec<_> = counts.iter().collect();
+        let expected = [("a", 3), (" ba", 3 * 39_999), (" b", 3), (&long[..25], 3 * 70_000)];
+        assert_eq!(counts, expected.map(|(pretoken, count)| (pretoken.as_bytes(), count)));
+    }
+
+    proptest! {
+        /// Counts and positions, however they are added and moved, equal those of 64 bits each.
+        #[test]
+        fn a_tally_holds_any_count(
+            first in 0u64..1 << 48, other_first in 0u64..1 << 48,
+            added in prop::collection::vec((any::<bool>(), 0u64..200_000), 0..20),
+        ) {
+            let (mut one, mut other) = (Tally::at(first), Tally::at(other_first));
+            let (mut carries, mut others) = (Carries::default(), Carries::default());
+            let mut sums = [0, 0];
+            for (is_other, count) in added {
+                sums[usize::from(is_other)] += count;
+                if is_other {
+                    others.add(3, &mut other, count);
+                } else {
+                    carries.add(7, &mut one, count);
+                }
+            }
+            let seen = |row, carries: &Carries, tally| {
+                let Seen { count, first } = carries.seen(row, tally);
+                (count, first)
+            };
+            prop_assert_eq!(seen(7, &carries, one), (sums[0], first));
+            prop_assert_eq!(seen(3, &others, other), (sums[1], other_first));
+            move_to_first((7, &mut one, &mut carries), (3, &mut other, &mut others));
+            if sums[0] > 0 && sums[1] > 0 {
+                let is_first = first < other_first;
+                sums = if is_first { [sums[0] + sums[1], 0] } else { [0, sums[0] + sums[1]] };
+            }
+            prop_assert_eq!(seen(7, &carries, one), (sums[0], first));
+            prop_assert_eq!(seen(3, &others, other), (sums[1], other_first));
+        }
+    }
 
     /// For any number of tables, all pairs are compared.
     #[test]
