@@ -96,9 +96,7 @@ class Segments:
         if max_tokens is not None:
             check_whole("max_tokens", max_tokens)
         if errors != "replace":
-            texts: Any = list(filter(str.__instancecheck__, self.items))
-            if _core.lone_surrogates(texts):
-                self.check_texts()
+            self.check_texts()
         items, ends = self.items, self.ends
         if join and BREAK in items:
             items = [None if item == BREAK else item for item in items]
@@ -143,7 +141,7 @@ class Segments:
 
         `places` are those of the conversations, if the error is to say which has it.
         """
-        texts = [item for item in self.items[start:] if isinstance(item, str)]
+        texts: Any = list(filter(str.__instancecheck__, self.items[start:]))
         for lone in _core.lone_surrogates(texts)[:1]:
             error = ConversationError(
                 f"{lone.reason}, of {texts[lone.index][:200]!a}",
