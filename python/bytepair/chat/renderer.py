@@ -568,24 +568,19 @@ def templates(tokenizer: _core.Tokenizer) -> dict[str, Template | JinjaTemplate]
 def named(tokenizer: _core.Tokenizer, name: str | None) -> Template | JinjaTemplate:
     """The chat template with a name; None means the default one, or nanochat's if there is none."""
     sources = roles.chat_templates(tokenizer)
-    if name is None and roles.DEFAULT not in sources:
-        if {"<|user_start|>", "<|assistant_start|>"} <= tokenizer.special_tokens.keys():
-            return NANOCHAT
-        raise ArgumentError(
-            "the tokenizer has no chat template of its own",
-            option="template",
-            hint="pass template=, such as chat.CHATML (chatml in the shell), or "
-            "chat.JinjaTemplate(source)",
-        )
-    name = name or roles.DEFAULT
-    if name not in sources:
-        raise ArgumentError(
-            f"template is {name[:40]!r}, but the tokenizer has "
-            f"{'the chat templates ' + ', '.join(sources) if sources else 'no chat template'}",
-            hint="pass the name of one, a template of bytepair.chat, such as chat.CHATML, or "
-            "chat.JinjaTemplate(source)",
-        )
-    return _template(name, sources[name])
+    chosen = name or roles.DEFAULT
+    if chosen in sources:
+        return _template(chosen, sources[chosen])
+    tokens = tokenizer.special_tokens.keys()
+    if name is None and {"<|user_start|>", "<|assistant_start|>"} <= tokens:
+        return NANOCHAT
+    has = f"the chat templates {', '.join(sources)}" if sources else "no chat template"
+    raise ArgumentError(
+        f"template is {_core.shown(name)}, but the tokenizer has {has}",
+        option="template",
+        hint="pass template=, such as chat.CHATML (chatml in the shell), or "
+        "chat.JinjaTemplate(source)",
+    )
 
 
 def _template(name: str, source: str) -> Template | JinjaTemplate:
