@@ -342,9 +342,11 @@ def _is_part_of(out: Path, files: list[Path]) -> bool:
 def test_an_extension_that_fails_leaves_the_old_shards_to_the_old_command(
     tmp_path: Path, source: Path, trained: bytepair.Tokenizer
 ) -> None:
-    good, bad = tmp_path / "good.txt", tmp_path / "in" / "zz.txt"
-    for old in ([good], [good, good]):
+    good, also = tmp_path / "good.txt", tmp_path / "also.txt"
+    bad = tmp_path / "in" / "zz.txt"
+    for old in ([good], [good, also]):
         good.write_text("text " * 9000)
+        also.write_text("text " * 9000)
         bad.write_bytes(b"\xff")
         shards.write(old, trained, tmp_path / "out", **OPTIONS)
         before = listing(tmp_path / "out")
