@@ -227,8 +227,7 @@ def test_conversations() -> None:
     from bytepair import _core
 
     segments: list[str | int | None] = [1, "the other", " dog" + META, 2, "thé"]
-    rendered = _core.render(tok, segments, bytes([0, 0, 1, 1, 1]), [len(segments)], join=True)
-    ids, mask = rendered.ids, rendered.mask
+    ids, mask, _ = _core.render(tok, segments, bytes([0, 0, 1, 1, 1]), [len(segments)], join=True)
     whole = "<s>the other dog" + META + "</s>thé"
     assert ids.tolist() == theirs_of(theirs, whole) == tok.encode(whole, special="all")
     assert mask[0] == 0

@@ -149,14 +149,14 @@ def test_the_steps_of_superbpe(tmp_path: Path) -> None:
 def test_published_patterns_have_no_empty_matches(name: str) -> None:
     regex = bytepair.PATTERNS[name]
     for pattern in (regex, Superwords().regex(regex)):
-        assert _core.match_lengths(pattern).fewest > 0
+        assert _core.match_lengths(pattern)[0] > 0
         assert bytepair.compat.export_losses(small(pattern=pattern), "huggingface") == []
         assert pattern_of(sequence(to_oniguruma(pattern))) == pattern
 
 
 @pytest.mark.parametrize("kind", llamacpp._STEPS)
 def test_the_rules_of_llama_cpp_have_no_empty_matches(kind: str) -> None:
-    assert all(_core.match_lengths(step).fewest > 0 for step in steps_of(llamacpp._pattern(kind)))
+    assert all(_core.match_lengths(step)[0] > 0 for step in steps_of(llamacpp._pattern(kind)))
 
 
 # ---------------------------------------------------------------------------- any pattern

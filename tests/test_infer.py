@@ -77,9 +77,10 @@ def test_rivals_are_those_of_a_recount(texts: list[dict[bytes, int]], data: st.D
     counts = [_core.Counts.from_items(text.items(), "a") for text in texts]
     named = [(tokens[left], tokens[right]) for left, right in merges]
     history = _core.PairHistory(named, counts)
-    rivals = history.rivals(np.array(weights, float), np.zeros(len(merges)), [], 10**6, 0.0)
-    steps, pairs = rivals.steps, rivals.pairs
-    rows = rivals.counts.reshape(len(steps), len(texts)).tolist()
+    steps, pairs, numbers = history.rivals(
+        np.array(weights, float), np.zeros(len(merges)), [], 10**6, 0.0
+    )
+    rows = numbers.reshape(len(steps), len(texts)).tolist()
     merged = history.merged().reshape(-1, len(texts)).tolist()
     splits = [[(list(word), n) for word, n in text.items()] for text in texts]
     for step, pair in enumerate(merges):

@@ -93,7 +93,7 @@ def test_a_mistyped_name_is_an_error_of_every_command(words: list[str], tmp_path
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("error: ")
-    assert 'did you mean "o200k_base"' in done.stderr
+    assert "o200k_base" in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "x.tiktoken"]
 
 

@@ -275,8 +275,7 @@ def test_the_core_stops_at_unreadable_rows(tmp_path: Path, trained: bytepair.Tok
     batches: list[Any] = []
 
     def take(ids: Any, offsets: Any, text_ends: Any, parts: Any) -> None:
-        ranges = [(part.file, part.row, part.rows) for part in parts]
-        batches.append((len(offsets) - 1, int(text_ends[-1]), ranges))
+        batches.append((len(offsets) - 1, int(text_ends[-1]), parts))
 
     def encoded(files: list[str], column: str = "text", **options: Any) -> Any:
         batches.clear()

@@ -235,10 +235,9 @@ def test_a_message_cannot_imitate_a_visible_token(which: int) -> None:
     assert b"\n\n" in [tok.decode_bytes([token]) for token in text]
     assert bytepair.chat.encode_segments(tok, [("the", "untrusted"), ("<h1>", "control")])[-1] == id
     segments: list[str | int | None] = [2, "<h1>\n", "\nthe", 1, "dog"]
-    rendered = bytepair._core.render(
+    ids, mask, _ = bytepair._core.render(
         tok, segments, bytes([0, 0, 1, 1, 1]), [len(segments)], join=True
     )
-    ids, mask = rendered.ids, rendered.mask
     assert id not in ids.tolist()
     assert len(mask) == len(ids)
 

@@ -45,11 +45,11 @@ def register(
     id_arrays: type[IdArrays],
     ids_with_offsets: type[IdsWithOffsets],
 ) -> None: ...
-def match_lengths(regex: str) -> MatchLengths: ...
-def lone_surrogates(texts: Sequence[str]) -> list[InvalidText]: ...
+def match_lengths(regex: str) -> tuple[int, int | None]: ...
+def lone_surrogates(texts: Sequence[str]) -> list[tuple[int, str]]: ...
 def not_utf8(
     data: NDArray[np.uint8], offsets: NDArray[np.int32 | np.int64]
-) -> list[InvalidText]: ...
+) -> list[tuple[int, str]]: ...
 def shown(value: object) -> str: ...
 def threads(requested: int | None = None) -> int: ...
 
@@ -91,7 +91,7 @@ class Counter:
         errors: str = ...,
         bounds: ReadBounds,
     ) -> None: ...
-    def take_skips(self) -> Skips: ...
+    def take_skips(self) -> tuple[int, list[SkippedRows]]: ...
     @property
     def reached(self) -> FilePlace: ...
     @property
@@ -114,14 +114,8 @@ class Counts:
     def items(self) -> list[tuple[bytes, int]]: ...
     @staticmethod
     def from_items(items: Iterable[tuple[bytes, int]], pattern: str | Sequence[str]) -> Counts: ...
-    def columns(self) -> CountColumns: ...
-    @staticmethod
-    def from_columns(
-        data: NDArray[np.uint8],
-        offsets: NDArray[np.int64],
-        counts: NDArray[np.uint64],
-        pattern: str | Sequence[str],
-    ) -> Counts: ...
+    @property
+    def fingerprint(self) -> str: ...
     @staticmethod
     def load(path: PathLike[str], pattern: str | Sequence[str]) -> Counts: ...
     def save(self, path: PathLike[str], metadata: Sequence[tuple[str, str]]) -> None: ...
@@ -151,7 +145,7 @@ class PairHistory:
         pair_slack: Sequence[tuple[int, float]],
         most: int,
         tolerance: float,
-    ) -> Rivals: ...
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint64]]: ...
 
 @final
 class DocumentReader:
@@ -174,7 +168,7 @@ class DocumentReader:
     def packed(self) -> int: ...
     @property
     def rows(self) -> int: ...
-    def take_expanded(self) -> int | None: ...
+    def take_unpacked(self) -> int: ...
 
 @final
 class DocumentBatch:
@@ -191,47 +185,6 @@ class SkippedRows:
     rows: Final[int]
     reason: Final[str]
     hint: Final[str]
-
-@final
-class InvalidText:
-    index: Final[int]
-    reason: Final[str]
-
-@final
-class MatchLengths:
-    fewest: Final[int]
-    most: Final[int | None]
-
-@final
-class Skips:
-    documents: Final[int]
-    first: Final[list[SkippedRows]]
-
-@final
-class Rivals:
-    steps: Final[NDArray[np.uint32]]
-    pairs: Final[NDArray[np.uint32]]
-    counts: Final[NDArray[np.uint64]]
-
-@final
-class RankFile:
-    ranks: Final[dict[bytes, int]]
-    empty: Final[int | None]
-
-@final
-class CountsFooter:
-    columns: Final[list[str]]
-    metadata: Final[list[tuple[str, str]]]
-
-@final
-class RowPiece:
-    document: Final[int]
-    length: Final[int]
-
-@final
-class ParityTraining:
-    model: Final[Model]
-    groups: Final[list[int]]
 
 @final
 class UnmadeMerge:
@@ -264,14 +217,7 @@ class CountProgress:
     text_bytes: Final[int]
     chars: Final[int]
     packed: Final[int]
-    of_files: Final[list[int]]
-    expanded: Final[dict[int, int]]
-
-@final
-class RowRange:
-    file: Final[int]
-    row: Final[int]
-    rows: Final[int]
+    unpacked: Final[list[tuple[int, int]]]
 
 @final
 class Splitter:
@@ -434,7 +380,7 @@ def tokenizer_json(tokenizer: Tokenizer) -> str: ...
 def tokenizer_json_losses(tokenizer: Tokenizer) -> list[str]: ...
 def mistaken(head: bytes) -> tuple[str, str] | None: ...
 def is_rank_file(head: bytes) -> bool: ...
-def rank_file(data: bytes) -> RankFile: ...
+def rank_file(data: bytes) -> tuple[dict[bytes, int], int | None]: ...
 def is_rule_of_ranks(tokenizer: Tokenizer, ignore_merges: bool) -> bool: ...
 def to_oniguruma(regex: str) -> str: ...
 def from_oniguruma(regex: str, place: str) -> str: ...
@@ -606,9 +552,9 @@ def render(
     max_tokens: int | None = None,
     whole_messages: bool = False,
     threads: int | None = None,
-) -> Rendered: ...
-def pack(lengths: NDArray[np.int64], width: int) -> RowPlaces: ...
-def counts_footer(path: PathLike[str]) -> CountsFooter: ...
+) -> tuple[NDArray[np.uint32], NDArray[np.uint8], NDArray[np.int64]]: ...
+def pack(lengths: NDArray[np.int64], width: int) -> list[NDArray[np.int64]]: ...
+def counts_footer(path: PathLike[str]) -> tuple[list[str], list[tuple[str, str]]]: ...
 def parquet_rows(path: PathLike[str] | str, column: str) -> int | None: ...
 def unpack(
     path: PathLike[str] | str,
@@ -626,7 +572,7 @@ def encode_rows(
             NDArray[np.uint16 | np.uint32],
             NDArray[np.int64],
             NDArray[np.int64],
-            list[RowRange],
+            list[tuple[int, int, int]],
         ],
         object,
     ],
@@ -643,32 +589,9 @@ def encode_rows(
 class RowPacker:
     def __new__(cls, width: int, buffer: int, *, cut: bool) -> Self: ...
     def add(self, document: int, length: int) -> None: ...
-    def row(self) -> list[RowPiece] | None: ...
+    def row(self) -> list[tuple[int, int]] | None: ...
 
-@final
-class RowPlan:
-    documents: Final[NDArray[np.uintp]]
-    takes: Final[NDArray[np.uintp]]
-    ends: Final[NDArray[np.uintp]]
-
-@final
-class RowPlaces:
-    rows: Final[NDArray[np.int64]]
-    columns: Final[NDArray[np.int64]]
-
-@final
-class CountColumns:
-    data: Final[NDArray[np.uint8]]
-    offsets: Final[NDArray[np.int64]]
-    counts: Final[NDArray[np.uint64]]
-
-@final
-class Rendered:
-    ids: Final[NDArray[np.uint32]]
-    mask: Final[NDArray[np.uint8]]
-    offsets: Final[NDArray[np.int64]]
-
-def plan_rows(lengths: NDArray[np.uintp], width: int, buffer: int) -> RowPlan: ...
+def plan_rows(lengths: NDArray[np.uintp], width: int, buffer: int) -> list[NDArray[np.uintp]]: ...
 def crc32(bytes: NDArray[np.uint8], start: int = 0) -> int: ...
 def gather(
     sources: Sequence[NDArray[np.integer]],
@@ -695,7 +618,7 @@ def train_parity(
     global_merges: int = 0,
     threads: int | None = None,
     on_progress: Callable[[int, int], object] | None = None,
-) -> ParityTraining: ...
+) -> tuple[Model, list[int]]: ...
 def with_vocab_size(tokenizer: Tokenizer, vocab_size: int) -> Model: ...
 def resume(
     tokenizer: Tokenizer,

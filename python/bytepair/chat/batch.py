@@ -521,8 +521,7 @@ def _in_rows(
     lengths[np.cumsum(pieces) - 1] = whole - (pieces - 1) * width
     rows, columns = np.arange(len(lengths)), np.zeros(len(lengths), np.int64)
     if packed:
-        places = _core.pack(lengths, width)
-        rows, columns = places.rows, places.columns
+        rows, columns = _core.pack(lengths, width)
     shape = (int(rows.max()) + 1 if len(rows) else 0, width)
     ids, mask = np.full(shape, filler, np.int32), np.zeros(shape, np.uint8)
     conversations = np.full(shape, -1, np.int32)

@@ -103,15 +103,14 @@ class Segments:
         if max_tokens is not None and truncate == "messages":
             inner = {i + 1 for i, item in enumerate(self.items) if item is None}
             ends = sorted([*ends, *inner.difference(ends)])
-        rendered = _core.render(
+        ids, mask, offsets = _core.render(
             tokenizer, items, bytes(self.trained), ends, join=join, threads=threads
         )
         if max_tokens is None:
-            offsets = rendered.offsets
-            return Encoded(rendered.ids, rendered.mask, offsets, offsets[1:] - offsets[:-1])
-        return self._cut(rendered, ends, max_tokens)
+            return Encoded(ids, mask, offsets, offsets[1:] - offsets[:-1])
+        return self._cut(Encoded(ids, mask, offsets, None), ends, max_tokens)
 
-    def _cut(self, rendered: _core.Rendered, ends: list[int], max_tokens: int) -> Encoded:
+    def _cut(self, rendered: Encoded, ends: list[int], max_tokens: int) -> Encoded:
         """The first ids of each conversation, up to the last of `ends` that fits if it is long."""
         import numpy as np
 
@@ -142,16 +141,16 @@ class Segments:
         `places` are those of the conversations, if the error is to say which has it.
         """
         texts: Any = list(filter(str.__instancecheck__, self.items[start:]))
-        for lone in _core.lone_surrogates(texts)[:1]:
+        for index, reason in _core.lone_surrogates(texts)[:1]:
             error = ConversationError(
-                f"{lone.reason}, of {texts[lone.index][:200]!a}",
+                f"{reason}, of {texts[index][:200]!a}",
                 option="errors",
                 hint='repair it, or pass errors="replace"' + (' or "skip"' if places else ""),
             )
             if not places:
                 raise error
             items = [at for at, item in enumerate(self.items) if isinstance(item, str)]
-            raise error.at(places[bisect_right(self.ends, items[lone.index])])
+            raise error.at(places[bisect_right(self.ends, items[index])])
 
 
 class Writer:

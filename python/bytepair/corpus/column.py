@@ -38,17 +38,11 @@ def most_page_bytes(document_bytes: int) -> int:
 
 
 class ReadBounds:
-    """The limits of the core while it reads a file.
-
-    A file that decompresses to more than `harmless_bytes`, and to more than `harmless_times` its
-    size, is reported.
-    """
+    """The limits of the core while it reads a file."""
 
     def __init__(self, document_bytes: int, block_bytes: int | None = None) -> None:
         self.document_bytes = document_bytes
         self.block_bytes = BLOCK_BYTES if block_bytes is None else block_bytes
-        self.harmless_bytes = HARMLESS_BYTES
-        self.harmless_times = MOST_EXPANSION
 
 
 class Expansion:

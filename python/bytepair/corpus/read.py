@@ -295,7 +295,7 @@ def _pieces(
         check_stopped()
         if table_rows:
             expansion.add(len(batch.data))
-        elif (total := reader.take_expanded()) is not None:
+        elif total := reader.take_unpacked():
             expansion.reach(total)
         if share is not None:
             done, whole = reader.packed, max(file.size, 1)
@@ -545,13 +545,13 @@ def _checked(batches: Iterable[TextBatch], errors: Errors) -> Iterator[TextBatch
                 else strings(batch, "replace")
             )
             continue
-        for document in wrong:
+        for index, reason in wrong:
             if errors == "strict":
-                place = f"text {first + document.index} of the source"
-                raise CorpusError(f"{place}: {document.reason}", option="errors", hint=REPAIR)
-            yield batch[start : document.index]
-            yield Skip(name, first + document.index, 1, document.reason)
-            start = document.index + 1
+                place = f"text {first + index} of the source"
+                raise CorpusError(f"{place}: {reason}", option="errors", hint=REPAIR)
+            yield batch[start:index]
+            yield Skip(name, first + index, 1, reason)
+            start = index + 1
         yield batch[start:] if wrong else batch
 
 

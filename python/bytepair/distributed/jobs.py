@@ -164,21 +164,13 @@ def _finished(job: _Job) -> Counts | None:
         if writer.differing(record["job"], job.values, job.path.parent):
             return None
         counts = read_counts(job.path)
-        if _checksum(counts) != record["checksum"]:
+        if counts.core.fingerprint != record["checksum"]:
             return None
     except (CountsError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
         return None
     job.folder.clear()
     LOG.info("%s has the counts of these files already", job.path)
     return counts
-
-
-def _checksum(counts: Counts) -> str:
-    crc = 0
-    columns = counts.core.columns()
-    for column in (columns.data, columns.offsets, columns.counts):
-        crc = _core.crc32(np.ascontiguousarray(column).reshape(-1).view(np.uint8), crc)
-    return f"{crc:08x}"
 
 
 def count_task(task: Task, folder: TaskFolder, options: CountOptions) -> None:
@@ -201,7 +193,7 @@ def _put_together(job: _Job, work: list[Task]) -> Counts:
         documents, first = folder.mark(task, _skipped)
         skips.add(*first, documents=documents)
     counts = added(read_counts(folder.of(task) / PART) for task in work)
-    record = {"job": job.values, "checksum": _checksum(counts)}
+    record = {"job": job.values, "checksum": counts.core.fingerprint}
     counts.save(job.path, metadata={JOB: json.dumps(record)}, overwrite=job.overwrite)
     folder.clear()
     skips.warn()

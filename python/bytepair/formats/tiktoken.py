@@ -55,8 +55,8 @@ def listed(path: Path) -> dict[str, int]:
 
 def read_ranks(data: bytes) -> tuple[dict[bytes, int], dict[str, str]]:
     """The tokens and ranks of the bytes of a rank file, and notes."""
-    file = _core.rank_file(data)
-    return file.ranks, {} if file.empty is None else {EMPTY: str(file.empty)}
+    ranks, empty = _core.rank_file(data)
+    return ranks, {} if empty is None else {EMPTY: str(empty)}
 
 
 def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:

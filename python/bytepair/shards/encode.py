@@ -306,14 +306,14 @@ def encode_tables(
     expansions = [Expansion(file.name, file.size) for file in files]
     rows_of = lru_cache(1)(lambda number: _core.parquet_rows(files[number].path, column) or 1)
 
-    def took(ids: Any, offsets: Any, text_ends: Any, parts: list[_core.RowRange]) -> None:
-        starts = np.cumsum([0, *(part.rows for part in parts[:-1])])
-        places = [Address(start.input + part.file, part.row) for part in parts]
-        for part, size in zip(parts, np.diff(text_ends[[*starts, -1]]), strict=True):
-            expansions[part.file].add(int(size))
-        last = parts[-1]
-        share.enter(files[last.file].size, after=int(job.starts[start.input + last.file]))
-        share.within((last.row + last.rows) / rows_of(last.file))
+    def took(ids: Any, offsets: Any, text_ends: Any, parts: list[tuple[int, int, int]]) -> None:
+        starts = np.cumsum([0, *(rows for _, _, rows in parts[:-1])])
+        places = [Address(start.input + file, row) for file, row, _ in parts]
+        for (number, _, _), size in zip(parts, np.diff(text_ends[[*starts, -1]]), strict=True):
+            expansions[number].add(int(size))
+        last, row, rows = parts[-1]
+        share.enter(files[last].size, after=int(job.starts[start.input + last]))
+        share.within((row + rows) / rows_of(last))
         take(EncodedRows(ids.astype(job.dtype, copy=False), offsets, text_ends, starts, places))
 
     end = _core.encode_rows(

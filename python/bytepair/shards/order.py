@@ -154,9 +154,8 @@ class Order:
         order = shuffled(len(starts), self.seed, epoch, chunk + 1)
         shards, starts, lengths = shards[order], starts[order], lengths[order]
         if self.packing == "best-fit":
-            plan = _core.plan_rows(lengths, self.width, self.buffer)
-            shards, starts = shards[plan.documents], starts[plan.documents]
-            lengths, ends = plan.takes, plan.ends
+            documents, lengths, ends = _core.plan_rows(lengths, self.width, self.buffer)
+            shards, starts = shards[documents], starts[documents]
         else:
             ends = np.arange(1, len(starts) + 1, dtype=np.uintp)
         numbers, which = np.unique(shards, return_inverse=True)
@@ -235,7 +234,7 @@ class WaitingDocuments(Generic[T]):
         row = self._packer.row()
         if row is None:
             return None
-        return [(self._documents.pop(piece.document), piece.length) for piece in row]
+        return [(self._documents.pop(document), length) for document, length in row]
 
 
 def delivered(inputs: NDArray[Any], targets: NDArray[Any], torch: bool) -> tuple[Any, Any]:

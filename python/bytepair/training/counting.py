@@ -372,9 +372,9 @@ class _Count:
         self.state.reached = FilePlace(
             first + place.file, place.byte, place.line, place.row, place.chars
         )
-        skips = counter.take_skips()
-        named = (Skip(str(files[s.file]), s.row, 1, s.reason, s.hint) for s in skips.first)
-        self.state.skips.add(*named, documents=skips.documents)
+        documents, first_skips = counter.take_skips()
+        named = (Skip(str(files[s.file]), s.row, 1, s.reason, s.hint) for s in first_skips)
+        self.state.skips.add(*named, documents=documents)
 
     def _add_core(self, files: list[Path], first: int) -> bool:
         """Count files in the core from the current place until a checkpoint is due."""
@@ -389,8 +389,7 @@ class _Count:
         before = sum(units[: start.file]) + is_parquet * (start.row - counter.texts)
 
         def report(done: _core.CountProgress) -> None:
-            totals = enumerate(done.of_files) if is_parquet else done.expanded.items()
-            for number, total in totals:
+            for number, total in done.unpacked:
                 expansions[number].reach(total)
             share = (before + (done.texts if is_parquet else done.packed)) / max(sum(units), 1)
             self._report_within(share, done.chars, done.text_bytes)

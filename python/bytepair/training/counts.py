@@ -313,7 +313,7 @@ def read_counts(file: Path, *, pattern: str | Sequence[str] | None = None) -> Co
 def columns_of(path: Path) -> frozenset[str] | None:
     """The columns of a parquet file; None if it is damaged, or another file."""
     try:
-        return frozenset(_core.counts_footer(path).columns)
+        return frozenset(_core.counts_footer(path)[0])
     except (OSError, CountsError):
         return None
 
@@ -337,7 +337,7 @@ def metadata_of(path: Path) -> dict[str, str]:
             f"{path} does not exist", hint="check the path, or create it with bytepair count"
         )
     try:
-        return dict(_core.counts_footer(path).metadata)
+        return dict(_core.counts_footer(path)[1])
     except OSError as error:  # which names the file
         raise CountsError(str(error)) from error
 

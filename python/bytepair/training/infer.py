@@ -186,9 +186,10 @@ class _Program:
     def _add_violated(self) -> bool:
         slack = list(self._pair_slack.items())
         shares = self.shares * self._scale
-        rivals = self._history.rivals(shares, self.slack, slack, RIVALS_PER_STEP, TOLERANCE_COUNT)
-        steps, pairs = rivals.steps, rivals.pairs
-        counts = rivals.counts.reshape(len(steps), len(self.shares))
+        steps, pairs, counts = self._history.rivals(
+            shares, self.slack, slack, RIVALS_PER_STEP, TOLERANCE_COUNT
+        )
+        counts = counts.reshape(len(steps), len(self.shares))
         margins = self._merged[steps] - counts * self._scale
         old = set(zip(self._steps.tolist(), self._pairs.tolist(), strict=True))
         places = zip(steps.tolist(), pairs.tolist(), strict=True)

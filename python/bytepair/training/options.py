@@ -341,14 +341,14 @@ def learn_parity(
                 raise CorpusError(f"the {kind} {name!r} has no text", hint="check its path")
     training, unit = _in_one_unit(groups)
     compared, _ = _in_one_unit({name: development[name] for name in groups} if development else {})
-    trained = _core.train_parity(
+    model, chosen = _core.train_parity(
         training, compared, replace(options, min_count=options.min_count * unit),
         ratios=None if parity.ratios is None else [parity.ratios[name] for name in groups],
         window=parity.window, alpha=parity.alpha, global_merges=parity.global_merges,
         threads=threads, on_progress=on_progress,
     )  # fmt: skip
-    merges = {name: trained.groups.count(index) for index, name in enumerate(groups)}
-    tokenizer = _core.Tokenizer(trained.model)
+    merges = {name: chosen.count(index) for index, name in enumerate(groups)}
+    tokenizer = _core.Tokenizer(model)
     note = {PARITY_NOTE: json.dumps({"merges": merges})}
     return _core.with_notes(tokenizer, {**tokenizer.notes, **note})
 

@@ -7,12 +7,11 @@ use bytepair::bulk::conversations::{RenderOptions, Segment};
 use bytepair::bulk::text_file::FileOptions;
 use bytepair::text::{from_utf8, lone_surrogate, starts_char};
 use bytepair::{Text, memory};
-use numpy::IntoPyArray;
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyString};
 
-use crate::results::PyRendered;
 use crate::tokenizer::PyTokenizer;
 use crate::{arguments, arrays, errors, interrupt, text};
 
@@ -72,30 +71,24 @@ pub(crate) fn encode_file<'py>(
 
 // ---------------------------------------------------------------------------- texts that are not Unicode
 //
-// `InvalidText`: texts that are not Unicode; and the documents of a column.
+// Texts that are not Unicode; and the documents of a column.
 
-/// A text that is not Unicode.
-#[pyclass(frozen, get_all, name = "InvalidText", module = "bytepair._core")]
-pub(crate) struct PyInvalidText {
-    /// The index of the text among the others.
-    pub(crate) index: usize,
-    /// What is wrong with it, and where.
-    pub(crate) reason: String,
-}
+/// The index of a text among others; and what is wrong with it, and where.
+type InvalidText = (usize, String);
 
 /// The texts of a list of `str` that have a lone surrogate.
 #[pyfunction]
 pub(crate) fn lone_surrogates(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
-) -> PyResult<Vec<PyInvalidText>> {
+) -> PyResult<Vec<InvalidText>> {
     let strings = arguments::strings(texts)?;
     let texts = errors::collect(strings.iter().map(text::text))?;
     Ok(py.detach(|| {
         let lone = |(index, text): (usize, &Text<'_>)| {
             let (at, code) = text.lone_surrogate()?;
             let reason = format!("{}, at character {at}", lone_surrogate(code));
-            Some(PyInvalidText { index, reason })
+            Some((index, reason))
         };
         texts.iter().enumerate().filter_map(lone).collect()
     }))
@@ -107,7 +100,7 @@ pub(crate) fn not_utf8(
     py: Python<'_>,
     data: arrays::ArrayArgument<'_, u8>,
     offsets: &Bound<'_, PyAny>,
-) -> PyResult<Vec<PyInvalidText>> {
+) -> PyResult<Vec<InvalidText>> {
     let offsets = arguments::offsets(offsets)?;
     let data = arrays::stable(&data)?;
     py.detach(|| {
@@ -121,8 +114,7 @@ pub(crate) fn not_utf8(
         for (index, pair) in offsets.windows(2).enumerate() {
             if let Err(error) = from_utf8(document(&data, index, pair)?) {
                 let at = error.valid_up_to();
-                let reason = format!("the document is not UTF-8 at byte {at}");
-                invalid.push(PyInvalidText { index, reason });
+                invalid.push((index, format!("the document is not UTF-8 at byte {at}")));
             }
         }
         Ok(invalid)
@@ -177,12 +169,16 @@ impl<'a> Piece<'a> {
     }
 }
 
+/// Ids, a mask that is 1 for each id that is trained on, and offsets.
+type RenderedArrays<'py> =
+    (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>);
+
 /// Render conversations: their ids, their mask, and the start of each (and the end of the last).
 #[pyfunction]
 #[pyo3(signature = (tokenizer, segments, trained, ends, *, join, max_tokens=None,
                     whole_messages=false, threads=None))]
-pub(crate) fn render(
-    py: Python<'_>,
+pub(crate) fn render<'py>(
+    py: Python<'py>,
     tokenizer: &Bound<'_, PyTokenizer>,
     segments: &Bound<'_, PyList>,
     trained: &[u8],
@@ -191,7 +187,7 @@ pub(crate) fn render(
     max_tokens: Option<usize>,
     whole_messages: bool,
     threads: Option<arguments::ThreadCount>,
-) -> PyResult<PyRendered> {
+) -> PyResult<RenderedArrays<'py>> {
     arrays::ready(py)?;
     let tokenizer = tokenizer.get().core();
     let items = errors::collect(segments.iter().map(Ok))?;
@@ -217,9 +213,6 @@ pub(crate) fn render(
         Some(*end)
     });
     let offsets = errors::collect(std::iter::once(0).chain(ends).map(Ok))?;
-    Ok(PyRendered {
-        ids: rendered.ids.into_pyarray(py).unbind(),
-        mask: rendered.mask.into_pyarray(py).unbind(),
-        offsets: offsets.into_pyarray(py).unbind(),
-    })
+    let (ids, mask) = (rendered.ids.into_pyarray(py), rendered.mask.into_pyarray(py));
+    Ok((ids, mask, offsets.into_pyarray(py)))
 }

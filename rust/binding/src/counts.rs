@@ -4,21 +4,17 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytepair::corpus::parquet::TextColumn;
-use bytepair::{ColumnReached, CountsFile, FileCountOptions, Pattern, Reached, memory};
-use numpy::IntoPyArray;
+use bytepair::{CountProgress, CountsFile, FileCountOptions, Pattern, Reached, memory};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::columns::documents;
 use crate::errors::CountsError;
-use crate::files::{BoundFields, FileFields};
-use crate::results::{PyCountColumns, PyCountProgress, PyFilePlace, PySkippedRows, PySkips};
+use crate::files::{BoundFields, FileFields, Metadata};
+use crate::results::{PyCountProgress, PyFilePlace, PySkippedRows};
 use crate::rules::python_pattern;
 use crate::{arguments, arrays, errors, files, interrupt, rules};
-
-/// The metadata of a parquet file: keys and values, in order.
-type Metadata = Vec<(String, String)>;
 
 /// The memory of a Python item in bytes, in addition to the bytes of its pretoken. Available memory
 /// is checked once for every `CHECK_BYTES` bytes.
@@ -102,44 +98,10 @@ impl PyCounts {
         Ok(Self { pattern: rules::pattern_of(pattern)?, inner })
     }
 
-    /// The bytes of all pretokens, the start of each (and the end of the last), and the counts.
-    fn columns(&self, py: Python<'_>) -> PyResult<PyCountColumns> {
-        arrays::ready(py)?;
-        let (bytes, ends, numbers) = self.inner.columns();
-        let ends = std::iter::once(0).chain(ends.iter().copied()).map(i64::try_from);
-        let too_many = |_| PyValueError::new_err("the pretokens exceed 2^63 bytes");
-        let offsets: Vec<i64> = errors::collect(ends.map(|end| end.map_err(too_many)))?;
-        let bytes = errors::checked(memory::copy(bytes))?;
-        let numbers = errors::checked(memory::copy(numbers))?;
-        Ok(PyCountColumns {
-            data: bytes.into_pyarray(py).unbind(),
-            offsets: offsets.into_pyarray(py).unbind(),
-            counts: numbers.into_pyarray(py).unbind(),
-        })
-    }
-
-    /// Build counts from the arrays of `columns`, after checking every rule.
-    #[staticmethod]
-    fn from_columns(
-        py: Python<'_>,
-        data: arrays::ArrayArgument<'_, u8>,
-        offsets: arrays::ArrayArgument<'_, i64>,
-        counts: arrays::ArrayArgument<'_, u64>,
-        pattern: &Bound<'_, PyAny>,
-    ) -> PyResult<Self> {
-        let wrong = || {
-            CountsError::new_err("the offsets of the pretokens must start at 0 and not decrease")
-        };
-        let (data, offsets, counts) = (data.as_slice()?, offsets.as_slice()?, counts.as_slice()?);
-        let ends = offsets.iter().skip(1).map(|&end| end.try_into().map_err(|_| wrong()));
-        let ends: Vec<usize> = errors::collect(ends)?;
-        if offsets.first() != Some(&0) || !ends.is_sorted() {
-            return Err(wrong());
-        }
-        let data = errors::checked(memory::copy(data))?;
-        let counts = errors::checked(memory::copy(counts))?;
-        let inner = py.detach(|| bytepair::Counts::from_columns(data, ends, counts));
-        Ok(Self { pattern: rules::pattern_of(pattern)?, inner: errors::checked(inner)? })
+    /// A hash of the counts: 64 hexadecimal digits.
+    #[getter]
+    fn fingerprint(&self, py: Python<'_>) -> String {
+        py.detach(|| self.inner.fingerprint())
     }
 
     /// Read the counts of a parquet file.
@@ -183,6 +145,11 @@ impl PyCounts {
     }
 }
 
+type Counted = bytepair::Result<()>;
+
+/// Passes the progress on.
+type Report<'a> = dyn FnMut(CountProgress) -> Counted + Send + 'a;
+
 /// Counts the pretokens of a stream of texts.
 #[pyclass(frozen, name = "Counter", module = "bytepair._core")]
 pub(crate) struct PyCounter {
@@ -206,8 +173,25 @@ impl PyCounter {
         errors::checked(py.detach(|| self.lock().as_mut().map(action)).ok_or_else(finished)?)
     }
 
-    fn reach(&self, reached: PyFilePlace) {
-        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = reached;
+    /// Count files from a position on, and note where that ended.
+    fn add_from(
+        &self,
+        py: Python<'_>,
+        start: PyFilePlace,
+        on_progress: &Bound<'_, PyAny>,
+        count: impl FnOnce(&mut bytepair::Counter, &mut Reached, &mut Report<'_>) -> Counted + Send,
+    ) -> PyResult<()> {
+        let on_progress = on_progress.clone().unbind();
+        let (mut reached, mut stopped) = (start.into(), interrupt::Stopped::default());
+        let done = self.with(py, |counter| {
+            let mut report = |progress| {
+                let progress = PyCountProgress::from(progress);
+                stopped.call(|py| on_progress.call1(py, (progress,)).map(drop))
+            };
+            count(counter, &mut reached, &mut report)
+        });
+        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = reached.into();
+        stopped.or(done)
     }
 }
 
@@ -287,25 +271,10 @@ impl PyCounter {
         let documents = files::options(String::new(), errors, doc_cap, bounds)?;
         let column = column.with_bounds(most_page_bytes, documents.bounds.document_bytes);
         let options = FileCountOptions { documents, max_chars };
-        let on_progress = on_progress.clone().unbind();
-        let mut stopped = interrupt::Stopped::default();
-        let mut reached = ColumnReached { chars: start.chars, ..ColumnReached::default() };
-        let done = self.with(py, |counter| {
-            let chars = reached.chars;
-            let mut report = |progress| {
-                let progress = PyCountProgress::from(progress);
-                stopped.call(|py| on_progress.call1(py, (progress,)).map(drop))
-            };
-            let (end, done) = counter.add_column(&column, &ranges, chars, &options, &mut report);
-            reached = end;
-            done
-        });
-        let (file, row) = ranges.get(reached.ranges).map_or((column.files(), 0), |range| {
-            let first = column.first_row(range.file, range.group) + range.rows.start;
-            (range.file, first + reached.rows)
-        });
-        self.reach(PyFilePlace::at_row(file, row as u64, reached.chars));
-        stopped.or(done).map(|()| true)
+        let count = |counter: &mut bytepair::Counter, reached: &mut _, report: &mut Report<'_>| {
+            counter.add_column(&column, &ranges, reached, &options, report)
+        };
+        self.add_from(py, start, on_progress, count).map(|()| true)
     }
 
     /// Count the documents of files from the position `start` on; see [`reading`].
@@ -328,18 +297,10 @@ impl PyCounter {
         let files = errors::collect(files.into_iter().map(FileFields::file))?;
         let documents = files::options(field, errors, doc_cap, bounds)?;
         let options = FileCountOptions { documents, max_chars };
-        let on_progress = on_progress.clone().unbind();
-        let mut reached = Reached::from(start.unwrap_or_default());
-        let mut stopped = interrupt::Stopped::default();
-        let done = self.with(py, |counter| {
-            let mut report = |progress| {
-                let progress = PyCountProgress::from(progress);
-                stopped.call(|py| on_progress.call1(py, (progress,)).map(drop))
-            };
-            counter.add_files(&files, &mut reached, &options, &mut report)
-        });
-        self.reach(reached.into());
-        stopped.or(done)
+        let count = |counter: &mut bytepair::Counter, reached: &mut _, report: &mut Report<'_>| {
+            counter.add_files(&files, reached, &options, report)
+        };
+        self.add_from(py, start.unwrap_or_default(), on_progress, count)
     }
 
     /// The position at which the last `add_files` or `add_parquet` ended, with the number of characters counted up
@@ -349,11 +310,10 @@ impl PyCounter {
         *self.reached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The documents skipped since the last call.
-    fn take_skips(&self, py: Python<'_>) -> PyResult<PySkips> {
+    /// The number of documents skipped since the last call, and the first of them.
+    fn take_skips(&self, py: Python<'_>) -> PyResult<(u64, Vec<PySkippedRows>)> {
         let skips = self.with(py, |counter| Ok(counter.take_skips()))?;
-        let first = skips.first.into_iter().map(|one| Py::new(py, PySkippedRows::from(one)));
-        Ok(PySkips { documents: skips.documents, first: first.collect::<PyResult<_>>()? })
+        Ok((skips.documents, skips.first.into_iter().map(PySkippedRows::from).collect()))
     }
 
     /// The number of texts counted.

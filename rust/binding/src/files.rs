@@ -52,42 +52,30 @@ pub(crate) fn unpack(
     }
 }
 
-/// What a rank file contains.
-#[pyclass(frozen, get_all, name = "RankFile", module = "bytepair._core")]
-pub(crate) struct PyRankFile {
-    /// The tokens with their ranks.
-    pub(crate) ranks: Py<PyDict>,
-    /// The rank of the token without bytes, if there is one.
-    pub(crate) empty: Option<u32>,
-}
-
-/// Read the bytes of a rank file.
+/// Read the bytes of a rank file: the tokens with their ranks, and the rank of the token without bytes,
+/// if there is one.
 #[pyfunction]
-pub(crate) fn rank_file(py: Python<'_>, data: &[u8]) -> PyResult<PyRankFile> {
+pub(crate) fn rank_file<'py>(
+    py: Python<'py>,
+    data: &[u8],
+) -> PyResult<(Bound<'py, PyDict>, Option<u32>)> {
     let file = errors::checked(py.detach(|| RankFile::read(data)))?;
     let ranks = PyDict::new(py);
     for (token, rank) in file.tokens {
         ranks.set_item(PyBytes::new(py, &token), rank)?;
     }
-    Ok(PyRankFile { ranks: ranks.unbind(), empty: file.empty })
+    Ok((ranks, file.empty))
 }
+
+/// The metadata of a parquet file: keys and values, in order.
+pub(crate) type Metadata = Vec<(String, String)>;
 
 /// The names of the columns of a parquet file, and its metadata.
-#[pyclass(frozen, get_all, name = "CountsFooter", module = "bytepair._core")]
-pub(crate) struct PyCountsFooter {
-    /// The names of the columns.
-    pub(crate) columns: Vec<String>,
-    /// Keys and values.
-    pub(crate) metadata: Vec<(String, String)>,
-}
-
-/// What a parquet file says of itself.
 #[pyfunction]
-pub(crate) fn counts_footer(py: Python<'_>, path: PathBuf) -> PyResult<PyCountsFooter> {
+pub(crate) fn counts_footer(py: Python<'_>, path: PathBuf) -> PyResult<(Vec<String>, Metadata)> {
     let file = errors::checked(py.detach(|| CountsFile::open(path)))?;
     let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
-    let columns = file.columns().map(str::to_owned).collect();
-    Ok(PyCountsFooter { columns, metadata: file.metadata().map(owned).collect() })
+    Ok((file.columns().map(str::to_owned).collect(), file.metadata().map(owned).collect()))
 }
 
 /// The exception that a Python file object raised, if any; a reader and its file object share it.
@@ -256,12 +244,12 @@ impl PyDocumentReader {
         })
     }
 
-    /// The decompressed bytes so far, if the file was found to exceed the expansion bounds since
-    /// the last call; `None` for parquet.
-    fn take_expanded(&self, py: Python<'_>) -> Option<u64> {
+    /// The number of decompressed bytes of the file that were read; 0 if no more were since the last
+    /// call, and for parquet.
+    fn take_unpacked(&self, py: Python<'_>) -> u64 {
         py.detach(|| match &mut *self.lock() {
-            FileReader::Blocks(reader) => reader.take_expanded(),
-            FileReader::Table(_) => None,
+            FileReader::Blocks(reader) => reader.take_unpacked(),
+            FileReader::Table(_) => 0,
         })
     }
 }
@@ -272,7 +260,7 @@ fn blocks(
     options: DocumentOptions,
 ) -> bytepair::Result<DocumentReader> {
     match object {
-        Some(object) => DocumentReader::from_source(file, object.size(), Box::new(object), options),
+        Some(object) => DocumentReader::from_source(file, Box::new(object), options),
         None => Ok(DocumentReader::new(file, options)),
     }
 }
@@ -321,13 +309,11 @@ pub(crate) fn named_compression(name: Option<&str>) -> PyResult<Compression> {
     })
 }
 
-/// The fields of `bytepair.corpus.column.ReadBounds`, in bytes; `harmless_times` is a ratio.
+/// The fields of `bytepair.corpus.column.ReadBounds`, in bytes.
 #[derive(FromPyObject)]
 pub(crate) struct BoundFields {
     block_bytes: usize,
     document_bytes: usize,
-    harmless_bytes: u64,
-    harmless_times: u64,
 }
 
 /// The fields of `bytepair.corpus.read.DocumentSelection`.
@@ -352,7 +338,7 @@ pub(crate) fn options(
     bounds: BoundFields,
 ) -> PyResult<DocumentOptions> {
     let on_error = arguments::choice("errors", errors, &OnError::NAMED)?;
-    let BoundFields { block_bytes, document_bytes, harmless_bytes, harmless_times } = bounds;
-    let bounds = Bounds { block_bytes, document_bytes, harmless_bytes, harmless_times };
+    let BoundFields { block_bytes, document_bytes } = bounds;
+    let bounds = Bounds { block_bytes, document_bytes };
     Ok(DocumentOptions { field, on_error, doc_cap, bounds })
 }

@@ -65,12 +65,9 @@ mod _core {
     #[pymodule_export]
     use crate::{
         arguments::{shown, threads},
-        columns::{PyInvalidText, encode_file, encode_utf8, lone_surrogates, not_utf8, render},
+        columns::{encode_file, encode_utf8, lone_surrogates, not_utf8, render},
         counts::{PyCounter, PyCounts},
-        files::{
-            PyCountsFooter, PyDocumentReader, PyRankFile, counts_footer, parquet_rows, rank_file,
-            unpack,
-        },
+        files::{PyDocumentReader, counts_footer, parquet_rows, rank_file, unpack},
         internals::{
             added_tokens, count_batch, encode_pretoken, ignores_merges, is_lossless, merge_counts,
             pretokenize, repeats, roles, split_engine, text_rules, truncate_text, twin_ids,
@@ -80,13 +77,9 @@ mod _core {
         interrupt::register,
         model::PyModel,
         parity::{PyPairHistory, train_parity},
-        results::{
-            PyCountColumns, PyCountProgress, PyDocumentBatch, PyFilePlace, PyParityTraining,
-            PyRendered, PyRivals, PyRowPiece, PyRowPlaces, PyRowPlan, PyRowRange, PySkippedRows,
-            PySkips, PyUnmadeMerge,
-        },
+        results::{PyCountProgress, PyDocumentBatch, PyFilePlace, PySkippedRows, PyUnmadeMerge},
         rows::{PyRowPacker, crc32, encode_rows, gather, pack, plan_rows},
-        rules::{PyAddedToken, PyMatchLengths, PySplitter, PyTextRules, match_lengths, pattern},
+        rules::{PyAddedToken, PySplitter, PyTextRules, match_lengths, pattern},
         streams::{PyDecodeStream, PyEncodeStream, PySession},
         tokenizer::PyTokenizer,
         tokenizer_json::{

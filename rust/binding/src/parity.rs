@@ -9,12 +9,12 @@ use pyo3::prelude::*;
 
 use crate::counts::PyCounts;
 use crate::model::PyModel;
-use crate::results::{PyParityTraining, PyRivals};
 use crate::training::{Callback, LearnOptions, interruptible, numbered};
 use crate::{arguments, arrays, errors};
 
 /// Learn a vocabulary from groups of texts, choosing each merge for the group that compresses
-/// worst.
+/// worst. Returns it with the index of the group for which each merge was chosen that was not chosen
+/// globally.
 #[pyfunction]
 #[pyo3(signature = (
     groups, development, options, *, ratios=None, window=None, alpha=1.0, global_merges=0,
@@ -31,7 +31,7 @@ pub(crate) fn train_parity(
     global_merges: usize,
     threads: Option<arguments::ThreadCount>,
     on_progress: Callback,
-) -> PyResult<PyParityTraining> {
+) -> PyResult<(PyModel, Vec<usize>)> {
     let options = LearnOptions::new(options)?;
     let special = &options.special_tokens;
     let merges = errors::checked(grow::merges_for(options.vocab_size, special.len()))?;
@@ -62,8 +62,12 @@ pub(crate) fn train_parity(
             .with_note("ties", &options.ties)
             .with_note("min_count", &options.min_count),
     );
-    Ok(PyParityTraining { model: Py::new(py, model)?, groups: chosen })
+    Ok((model, chosen))
 }
+
+/// Steps, indices of pairs, and counts.
+type Rivals<'py> =
+    (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u64>>);
 
 /// The counts of pairs in several texts at each merge of a list.
 #[pyclass(frozen, name = "PairHistory", module = "bytepair._core")]
@@ -103,16 +107,17 @@ impl PyPairHistory {
         Ok(counts.collect::<Vec<_>>().into_pyarray(py))
     }
 
-    /// The pairs whose weighted count exceeds that of the merged pair.
-    fn rivals(
+    /// The pairs whose weighted count exceeds that of the merged pair: the step of each, its index, and
+    /// its counts in all texts, concatenated.
+    fn rivals<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         weights: arrays::ArrayArgument<'_, f64>,
         slack: arrays::ArrayArgument<'_, f64>,
         pair_slack: Vec<(u32, f64)>,
         most: usize,
         tolerance: f64,
-    ) -> PyResult<PyRivals> {
+    ) -> PyResult<Rivals<'py>> {
         let (weights, slack) = (weights.as_slice()?, slack.as_slice()?);
         if weights.len() != self.texts || slack.len() != self.inner.len() {
             return Err(PyValueError::new_err(
@@ -126,10 +131,6 @@ impl PyPairHistory {
         )?;
         let pairs: Vec<u32> = rivals.iter().map(|rival| rival.pair).collect();
         let counts: Vec<u64> = rivals.into_iter().flat_map(|rival| rival.counts).collect();
-        Ok(PyRivals {
-            steps: steps.into_pyarray(py).unbind(),
-            pairs: pairs.into_pyarray(py).unbind(),
-            counts: counts.into_pyarray(py).unbind(),
-        })
+        Ok((steps.into_pyarray(py), pairs.into_pyarray(py), counts.into_pyarray(py)))
     }
 }

@@ -1,88 +1,12 @@
 //! The results of calls, as Python sees them: frozen classes with attributes.
 
-use std::collections::BTreeMap;
-
 use bytepair::corpus::{Documents, FilePlace, SkippedRows};
 use bytepair::train::Mismatch;
-use bytepair::{FileProgress, Progress, Reached};
+use bytepair::{CountProgress, Reached};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
 use crate::errors;
-use crate::model::PyModel;
-
-/// The places of whole documents in rows.
-#[pyclass(frozen, get_all, name = "RowPlaces", module = "bytepair._core")]
-pub(crate) struct PyRowPlaces {
-    /// The row of each document.
-    pub(crate) rows: Py<PyArray1<i64>>,
-    /// Its first column in that row.
-    pub(crate) columns: Py<PyArray1<i64>>,
-}
-
-/// Documents packed into full rows.
-#[pyclass(frozen, get_all, name = "RowPlan", module = "bytepair._core")]
-pub(crate) struct PyRowPlan {
-    /// The document of each piece.
-    pub(crate) documents: Py<PyArray1<usize>>,
-    /// The number of its ids in the piece.
-    pub(crate) takes: Py<PyArray1<usize>>,
-    /// The end of each row in the pieces.
-    pub(crate) ends: Py<PyArray1<usize>>,
-}
-
-/// The first ids of a document in a row.
-#[pyclass(frozen, get_all, name = "RowPiece", module = "bytepair._core")]
-pub(crate) struct PyRowPiece {
-    /// The number of the document.
-    pub(crate) document: usize,
-    /// The number of its ids in the row.
-    pub(crate) length: usize,
-}
-
-/// Consecutive rows of a parquet file.
-#[pyclass(frozen, get_all, name = "RowRange", module = "bytepair._core")]
-pub(crate) struct PyRowRange {
-    /// The index of the file.
-    pub(crate) file: usize,
-    /// The first row.
-    pub(crate) row: usize,
-    /// The number of rows.
-    pub(crate) rows: usize,
-}
-
-/// Rendered conversations.
-#[pyclass(frozen, get_all, name = "Rendered", module = "bytepair._core")]
-pub(crate) struct PyRendered {
-    /// The ids of all conversations.
-    pub(crate) ids: Py<PyArray1<u32>>,
-    /// 1 for each id that is trained on.
-    pub(crate) mask: Py<PyArray1<u8>>,
-    /// The start of each conversation, and the end of the last.
-    pub(crate) offsets: Py<PyArray1<i64>>,
-}
-
-/// Pairs whose weighted count exceeds that of the merged pair.
-#[pyclass(frozen, get_all, name = "Rivals", module = "bytepair._core")]
-pub(crate) struct PyRivals {
-    /// The step of each.
-    pub(crate) steps: Py<PyArray1<u32>>,
-    /// The index of each.
-    pub(crate) pairs: Py<PyArray1<u32>>,
-    /// The counts of each in all texts, concatenated.
-    pub(crate) counts: Py<PyArray1<u64>>,
-}
-
-/// The columns of a table of counts.
-#[pyclass(frozen, get_all, name = "CountColumns", module = "bytepair._core")]
-pub(crate) struct PyCountColumns {
-    /// The bytes of all pretokens.
-    pub(crate) data: Py<PyArray1<u8>>,
-    /// The start of each pretoken, and the end of the last.
-    pub(crate) offsets: Py<PyArray1<i64>>,
-    /// The count of each pretoken.
-    pub(crate) counts: Py<PyArray1<u64>>,
-}
 
 /// A range of skipped documents of a file.
 #[pyclass(frozen, get_all, name = "SkippedRows", module = "bytepair._core")]
@@ -107,18 +31,8 @@ impl From<SkippedRows> for PySkippedRows {
     }
 }
 
-/// Documents that were skipped.
-#[pyclass(frozen, get_all, name = "Skips", module = "bytepair._core")]
-pub(crate) struct PySkips {
-    /// The number of skipped documents.
-    pub(crate) documents: u64,
-    /// The first of them.
-    pub(crate) first: Vec<Py<PySkippedRows>>,
-}
-
 /// How far the counting of files has come.
 #[pyclass(frozen, get_all, name = "CountProgress", module = "bytepair._core")]
-#[derive(Default)]
 pub(crate) struct PyCountProgress {
     /// The number of texts in the counter.
     texts: u64,
@@ -128,23 +42,15 @@ pub(crate) struct PyCountProgress {
     chars: u64,
     /// The number of bytes read from the files, before decompression; 0 for parquet.
     packed: u64,
-    /// The number of bytes of text read from each parquet file.
-    of_files: Vec<u64>,
-    /// For each text or jsonl file newly found to exceed the expansion bounds, by its index, its
-    /// decompressed bytes so far.
-    expanded: BTreeMap<usize, u64>,
+    /// The indices of the files read since the last call, with their bytes so far: decompressed, or,
+    /// for parquet, of text.
+    unpacked: Vec<(usize, u64)>,
 }
 
-impl From<FileProgress> for PyCountProgress {
-    fn from(FileProgress { texts, text_bytes, packed, chars, expanded }: FileProgress) -> Self {
-        let expanded = expanded.into_iter().collect();
-        Self { texts, text_bytes, chars, packed, expanded, ..Self::default() }
-    }
-}
-
-impl From<Progress> for PyCountProgress {
-    fn from(Progress { texts, text_bytes, chars, of_files }: Progress) -> Self {
-        Self { texts, text_bytes, chars, of_files, ..Self::default() }
+impl From<CountProgress> for PyCountProgress {
+    fn from(progress: CountProgress) -> Self {
+        let CountProgress { texts, text_bytes, chars, packed, unpacked } = progress;
+        Self { texts, text_bytes, chars, packed, unpacked }
     }
 }
 
@@ -252,13 +158,4 @@ impl PyUnmadeMerge {
             best_count: mismatch.best.map(|(_, count)| count),
         }
     }
-}
-
-/// A vocabulary that was learnt from groups of texts.
-#[pyclass(frozen, get_all, name = "ParityTraining", module = "bytepair._core")]
-pub(crate) struct PyParityTraining {
-    /// The vocabulary.
-    pub(crate) model: Py<PyModel>,
-    /// The index of the group for which each merge was chosen that was not chosen globally.
-    pub(crate) groups: Vec<usize>,
 }

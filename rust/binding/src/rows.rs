@@ -7,11 +7,11 @@ use bytepair::corpus::parquet::{RowRange, TextColumn};
 use bytepair::encode::Id;
 use bytepair::rows::{RowEnd, RowPacker, RowPiece, SourceRange};
 use bytepair::{Error, Tokenizer, rows};
-use numpy::{Element, IntoPyArray, PyReadonlyArray1, PyReadwriteArray1};
+use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::results::{PyFilePlace, PyRowPiece, PyRowPlaces, PyRowPlan, PyRowRange};
+use crate::results::PyFilePlace;
 use crate::{arguments, arrays, errors, interrupt};
 
 /// Larger pages, in bytes, are not decompressed here, because every thread would hold one.
@@ -20,7 +20,8 @@ const PAGE_BYTES: usize = 1 << 26;
 /// Encode the documents of a column of parquet files, from the row `first` of the first file on.
 ///
 /// `take` is called for each item of rows, in order, with its ids, the offsets of its documents in
-/// the ids, their offsets in the bytes of text, and its parts. Returns the file and the row at
+/// the ids, their offsets in the bytes of text, and its parts: the index of a file, the first row and
+/// the number of rows. Returns the file and the row at
 /// which encoding ended: after the last file, or at the first part that the core cannot read or
 /// encode.
 #[pyfunction]
@@ -111,9 +112,9 @@ fn hand_over<T: Element>(
     }
     let parts = parts.iter().map(|part| {
         let (file, row) = place(column, part);
-        PyRowRange { file, row, rows: part.rows.len() }
+        (file, row, part.rows.len())
     });
-    let parts: Vec<PyRowRange> = parts.collect();
+    let parts: Vec<(usize, usize, usize)> = parts.collect();
     let Rows { ids, offsets, text_ends, .. } = rows;
     let arrays = (ids.into_pyarray(py), offsets.into_pyarray(py), text_ends.into_pyarray(py));
     take.call1(py, (arrays.0, arrays.1, arrays.2, parts)).map(drop)
@@ -139,12 +140,10 @@ impl PyRowPacker {
         self.0.add(document, length);
     }
 
-    /// The next complete row; None if more documents must be added first.
-    fn row(&mut self) -> Option<Vec<PyRowPiece>> {
-        let piece = |piece: RowPiece| {
-            let RowPiece { document, length } = piece;
-            PyRowPiece { document, length }
-        };
+    /// The next complete row: the numbers of documents, each with the number of its ids in the row.
+    /// None if more documents must be added first.
+    fn row(&mut self) -> Option<Vec<(usize, usize)>> {
+        let piece = |RowPiece { document, length }: RowPiece| (document, length);
         Some(self.0.row()?.into_iter().map(piece).collect())
     }
 }
@@ -152,34 +151,31 @@ impl PyRowPacker {
 /// Pack documents of known lengths into full rows: the document of each piece, its number of ids,
 /// the end of each row.
 #[pyfunction]
-pub(crate) fn plan_rows(
-    py: Python<'_>,
+pub(crate) fn plan_rows<'py>(
+    py: Python<'py>,
     lengths: arrays::ArrayArgument<'_, usize>,
     width: usize,
     buffer: usize,
-) -> PyResult<PyRowPlan> {
+) -> PyResult<[Bound<'py, PyArray1<usize>>; 3]> {
     let lengths = lengths.as_slice()?;
     let plan = errors::checked(py.detach(|| rows::plan_rows(lengths, width, buffer)))?;
-    let [documents, takes, ends] =
-        [plan.documents, plan.takes, plan.ends].map(|numbers| numbers.into_pyarray(py).unbind());
-    Ok(PyRowPlan { documents, takes, ends })
+    Ok([plan.documents, plan.takes, plan.ends].map(|numbers| numbers.into_pyarray(py)))
 }
 
 /// Place whole documents in rows: the row of each, and its first column in that row.
 #[pyfunction]
-pub(crate) fn pack(
-    py: Python<'_>,
+pub(crate) fn pack<'py>(
+    py: Python<'py>,
     lengths: arrays::ArrayArgument<'_, i64>,
     width: usize,
-) -> PyResult<PyRowPlaces> {
+) -> PyResult<[Bound<'py, PyArray1<i64>>; 2]> {
     let lengths = lengths.as_array();
     let lengths = lengths.iter().map(|&length| Ok(usize::try_from(length)?));
     let lengths: Vec<usize> = errors::collect(lengths)?;
     let places = errors::checked(py.detach(|| rows::place_whole(&lengths, width)))?;
     let of_rows = errors::collect(places.iter().map(|&(row, _)| Ok(arrays::integer(row))))?;
     let columns = errors::collect(places.iter().map(|&(_, column)| Ok(arrays::integer(column))))?;
-    let [rows, columns] = [of_rows, columns].map(|numbers| numbers.into_pyarray(py).unbind());
-    Ok(PyRowPlaces { rows, columns })
+    Ok([of_rows, columns].map(|numbers| numbers.into_pyarray(py)))
 }
 
 /// The CRC-32 of an array, continuing from `start`, the CRC-32 of the preceding bytes.

@@ -373,18 +373,10 @@ pub(crate) fn pattern<'py>(
     python_pattern(py, &errors::checked(Pattern::in_steps(steps))?)
 }
 
-/// The numbers of characters that a match of a regular expression may have.
-#[pyclass(frozen, get_all, name = "MatchLengths", module = "bytepair._core")]
-pub(crate) struct PyMatchLengths {
-    /// The smallest.
-    pub(crate) fewest: usize,
-    /// The largest; None if there is none.
-    pub(crate) most: Option<usize>,
-}
-
-/// How long the matches of a regular expression can be.
+/// The smallest and the largest number of characters that a match of a regular expression may have;
+/// None if there is no largest.
 #[pyfunction]
-pub(crate) fn match_lengths(regex: &str) -> PyMatchLengths {
+pub(crate) fn match_lengths(regex: &str) -> (usize, Option<usize>) {
     let (fewest, most) = bytepair::pretokenize::match_lengths(regex);
-    PyMatchLengths { fewest, most: Some(most).filter(|&most| most < usize::MAX) }
+    (fewest, Some(most).filter(|&most| most < usize::MAX))
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytepair::tokenizer::decode_stream::DecodeStream;
+use bytepair::tokenizer::decode_stream::Stops;
 use bytepair::tokenizer::session::{Change, Session};
-use bytepair::tokenizer::stops::Stops;
 use bytepair::{Text, Tokenizer};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -20,7 +20,7 @@ use crate::{arguments, arrays, errors};
 #[pyclass(name = "EncodeStream", module = "bytepair._core")]
 pub(crate) struct PyEncodeStream {
     tokenizer: Py<PyTokenizer>,
-    stream: bytepair::bulk::stream::EncodeStream,
+    stream: bytepair::tokenizer::session::EncodeStream,
 }
 
 #[pymethods]
@@ -30,7 +30,8 @@ impl PyEncodeStream {
     fn new(tokenizer: Py<PyTokenizer>, special: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let core = tokenizer.get().core();
         let (special, _, _) = arguments::options(core, special, None, None)?;
-        let stream = errors::checked(bytepair::bulk::stream::EncodeStream::new(core, &special))?;
+        let stream =
+            errors::checked(bytepair::tokenizer::session::EncodeStream::new(core, &special))?;
         Ok(Self { tokenizer, stream })
     }
 

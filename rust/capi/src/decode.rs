@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytepair::tokenizer::decode_stream::DecodeStream;
-use bytepair::tokenizer::stops::Stops;
+use bytepair::tokenizer::decode_stream::Stops;
 use bytepair::{Tokenizer, memory};
 
 use crate::arguments::{self, TextSlice, not_null};

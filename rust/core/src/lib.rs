@@ -64,9 +64,7 @@ mod vocabulary;
 
 #[cfg(feature = "parquet")]
 pub use corpus::parquet::{RowRange, TextColumn};
-#[cfg(feature = "parquet")]
-pub use count::column::{ColumnReached, Progress};
-pub use count::job::FileCountOptions;
+pub use count::job::{CountProgress, FileCountOptions, Reached};
 pub use count::{Counter, Counts};
 pub use encode::{EncodeOptions, Special};
 pub use error::{Error, Hint, Reason, Result, shortened};
@@ -80,8 +78,6 @@ pub use tokenizer::parts::TokenizerParts;
 pub use train::{Ties, TrainOptions, Trained, Veto, train};
 pub use vocabulary::{MergeRule, Vocabulary};
 
-#[doc(hidden)]
-pub use count::files::{FileProgress, Reached};
 #[doc(hidden)]
 pub use count::job::Skips;
 #[doc(hidden)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytepair::bulk::conversations::Segment;
 use bytepair::tokenizer::decode_stream;
-use bytepair::tokenizer::stops::Stops;
+use bytepair::tokenizer::decode_stream::Stops;
 use bytepair::{EncodeOptions, Special, Tokenizer};
 use js_sys::{Array, Object, RangeError, Reflect, TypeError};
 use wasm_bindgen::prelude::*;

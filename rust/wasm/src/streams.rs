@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytepair::Text;
-use bytepair::bulk::stream;
+use bytepair::tokenizer::session as stream;
 use bytepair::tokenizer::decode_stream;
 use wasm_bindgen::prelude::*;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytepair::bulk::conversations::RenderOptions;
-use bytepair::bulk::stream;
+use bytepair::tokenizer::session as stream;
 use bytepair::formats::native::Tables;
 use bytepair::formats::tokenizer_json;
 use bytepair::train::grow::merges_for;

@@ -1,9 +1,8 @@
-//! Many texts at once: arrays, text files, rows of parquet files, streams and conversations.
+//! Many texts at once: arrays, text files, rows of parquet files, and conversations.
 
 pub mod arrays;
 pub mod conversations;
 pub mod dropout;
 #[cfg(feature = "parquet")]
 pub mod parquet_rows;
-pub mod stream;
 pub mod text_file;

@@ -132,18 +132,11 @@ pub struct Bounds {
     pub block_bytes: usize,
     /// A line of more bytes is an error or skipped, as is a text of more bytes that cannot be cut.
     pub document_bytes: usize,
-    /// A file is reported as expanded if it decompresses to more than this many bytes and exceeds
-    /// `harmless_times` too.
-    pub harmless_bytes: u64,
-    /// A file is reported as expanded if it decompresses to more than this many times its size and
-    /// exceeds `harmless_bytes` too.
-    pub harmless_times: u64,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        let (block_bytes, document_bytes) = (1 << 20, 128_000_000);
-        Self { block_bytes, document_bytes, harmless_bytes: 1 << 26, harmless_times: 1000 }
+        Self { block_bytes: 1 << 20, document_bytes: 128_000_000 }
     }
 }
 
@@ -186,8 +179,8 @@ pub(crate) struct BlockReader {
     pub(crate) position: u64,
     /// The compressed bytes of the finished files.
     packed: u64,
-    /// The files found to exceed the expansion bounds, with their decompressed bytes so far.
-    expanded: Vec<(usize, u64)>,
+    /// The files finished since the last call of [`take_unpacked`](Self::take_unpacked).
+    finished: Vec<(usize, u64)>,
 }
 
 impl BlockReader {
@@ -198,9 +191,9 @@ impl BlockReader {
         place: FilePlace,
         position: u64,
     ) -> Self {
-        let (keeps_damaged, open, expanded) = (false, None, Vec::new());
+        let (keeps_damaged, open, finished) = (false, None, Vec::new());
         let (unit, order, packed) = (0, 0, 0);
-        Self { files, bounds, keeps_damaged, open, place, unit, order, position, packed, expanded }
+        Self { files, bounds, keeps_damaged, open, place, unit, order, position, packed, finished }
     }
 
     /// Set whether the lines before the damage of a compressed file are read; the block of the last
@@ -209,17 +202,12 @@ impl BlockReader {
         Self { keeps_damaged, ..self }
     }
 
-    /// Read one file, whose compressed bytes, `size` in number, come from `source`.
-    pub(crate) fn from_source(
-        file: CorpusFile,
-        size: u64,
-        source: Source,
-        bounds: Bounds,
-    ) -> Result<Self> {
+    /// Read one file, whose compressed bytes come from `source`.
+    pub(crate) fn from_source(file: CorpusFile, source: Source, bounds: Bounds) -> Result<Self> {
         let stream = Stream::new(source, file.compression, 0);
         let stream = stream.map_err(|error| file.unreadable(&error))?;
         let reader = Self::new(vec![file], bounds, FilePlace::default(), 0);
-        Ok(Self { open: Some(OpenFile::new(stream, size, 0)), ..reader })
+        Ok(Self { open: Some(OpenFile::new(stream, 0)), ..reader })
     }
 
     /// The number of bytes read from the files, before decompression.
@@ -227,15 +215,16 @@ impl BlockReader {
         self.packed + self.open.as_ref().map_or(0, |open| open.stream.packed())
     }
 
-    /// The files found to exceed the expansion bounds since the last call, with their decompressed
-    /// bytes so far.
-    pub(crate) fn take_expanded(&mut self) -> Vec<(usize, u64)> {
-        std::mem::take(&mut self.expanded)
+    /// The files read since the last call, with their decompressed bytes so far.
+    pub(crate) fn take_unpacked(&mut self) -> Vec<(usize, u64)> {
+        let open = self.open.as_ref().map(|open| (self.place.file, open.unpacked));
+        let finished = std::mem::take(&mut self.finished);
+        finished.into_iter().chain(open).collect()
     }
 
     /// Stop reading: there are no further blocks.
     pub(crate) fn close(&mut self) {
-        self.open = None;
+        self.end_file();
         self.place = FilePlace { file: self.files.len(), ..FilePlace::default() };
     }
 
@@ -261,7 +250,6 @@ impl BlockReader {
             }
             error
         })?;
-        self.report_expansion();
         let block = FileBlock {
             order: self.order,
             position: self.position,
@@ -305,21 +293,16 @@ impl BlockReader {
         }
     }
 
-    fn next_file(&mut self) {
-        self.packed = self.packed();
-        self.open = None;
-        self.unit = 0;
-        self.place = FilePlace { file: self.place.file + 1, ..FilePlace::default() };
+    fn end_file(&mut self) {
+        let open = self.open.take();
+        self.finished.extend(open.map(|open| (self.place.file, open.unpacked)));
     }
 
-    /// Record the open file in `expanded` once it exceeds the expansion bounds.
-    fn report_expansion(&mut self) {
-        let Some(open) = &mut self.open else { return };
-        let Bounds { harmless_bytes, harmless_times, .. } = self.bounds;
-        let most = open.size.saturating_mul(harmless_times).max(harmless_bytes);
-        if open.unpacked > most && !std::mem::replace(&mut open.is_reported, true) {
-            self.expanded.push((self.place.file, open.unpacked));
-        }
+    fn next_file(&mut self) {
+        self.packed = self.packed();
+        self.end_file();
+        self.unit = 0;
+        self.place = FilePlace { file: self.place.file + 1, ..FilePlace::default() };
     }
 }
 
@@ -341,12 +324,8 @@ struct BlockExtent {
 /// A file that is being read.
 struct OpenFile {
     stream: Stream,
-    /// The size of the file, before decompression.
-    size: u64,
     /// The number of decompressed bytes that were read.
     unpacked: u64,
-    /// Whether the file was recorded as expanded.
-    is_reported: bool,
     /// Bytes that were read and are not in a block yet.
     rest: Vec<u8>,
     /// Whether the file was read to its end.
@@ -359,14 +338,12 @@ struct OpenFile {
 
 impl OpenFile {
     fn open(file: &CorpusFile, start: u64) -> io::Result<Self> {
-        let size = file.path.metadata()?.len();
-        Ok(Self::new(Stream::open(&file.path, file.compression, start)?, size, start))
+        Ok(Self::new(Stream::open(&file.path, file.compression, start)?, start))
     }
 
-    fn new(stream: Stream, size: u64, unpacked: u64) -> Self {
-        let (is_reported, rest, is_ended, damage) = (false, Vec::new(), false, None);
-        let size = size.max(1);
-        Self { stream, size, unpacked, is_reported, rest, is_ended, damage, long_bytes: 0 }
+    fn new(stream: Stream, unpacked: u64) -> Self {
+        let (rest, is_ended, damage, long_bytes) = (Vec::new(), false, None, 0);
+        Self { stream, unpacked, rest, is_ended, damage, long_bytes }
     }
 
     /// Read further bytes and append them to `bytes`.

@@ -41,7 +41,7 @@ pub struct DocumentOptions {
     pub on_error: OnError,
     /// At most this many characters of each document are read.
     pub doc_cap: Option<usize>,
-    /// The bounds on memory and on expansion.
+    /// The bounds on memory.
     pub bounds: Bounds,
 }
 
@@ -549,15 +549,14 @@ impl DocumentReader {
         Self::of(blocks, options)
     }
 
-    /// Read the documents of a file whose compressed bytes, `size` in number, come from `source`.
-    /// Its path is for messages only.
+    /// Read the documents of a file whose compressed bytes come from `source`. Its path is for
+    /// messages only.
     pub fn from_source(
         file: CorpusFile,
-        size: u64,
         source: Box<dyn std::io::Read + Send>,
         options: DocumentOptions,
     ) -> Result<Self> {
-        let blocks = BlockReader::from_source(file, size, source, options.bounds)?;
+        let blocks = BlockReader::from_source(file, source, options.bounds)?;
         Ok(Self::of(blocks, options))
     }
 
@@ -608,9 +607,9 @@ impl DocumentReader {
         self.blocks.packed()
     }
 
-    /// The decompressed bytes so far, if the file was found to exceed the expansion bounds since
-    /// the last call; see [`Bounds`].
-    pub fn take_expanded(&mut self) -> Option<u64> {
-        self.blocks.take_expanded().pop().map(|(_, bytes)| bytes)
+    /// The number of decompressed bytes of the file that were read; 0 if no more were since the
+    /// last call.
+    pub fn take_unpacked(&mut self) -> u64 {
+        self.blocks.take_unpacked().pop().map_or(0, |(_, bytes)| bytes)
     }
 }

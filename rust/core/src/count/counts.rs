@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use foldhash::fast::FixedState;
-use hashbrown::{HashMap, HashTable};
+use hashbrown::HashTable;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
@@ -116,39 +116,7 @@ impl Counts {
         Ok(())
     }
 
-    /// Build counts from the columns of a table: the concatenated bytes of the pretokens, the end
-    /// of each, and its count.
-    ///
-    /// Fails if the columns do not match, if a pretoken is empty or occurs twice, or if a count is
-    /// 0.
-    #[doc(hidden)]
-    pub fn from_columns(bytes: Vec<u8>, ends: Vec<usize>, numbers: Vec<u64>) -> Result<Self> {
-        let broken = |row: usize, rule: &str| Err(Error::Counts { row, rule: rule.to_owned() });
-        if ends.len() != numbers.len() || ends.last().copied().unwrap_or(0) != bytes.len() {
-            return broken(0, "the columns do not have the same length");
-        }
-        let mut seen: HashMap<&[u8], usize, FixedState> = HashMap::default();
-        memory::reserve_entries(&mut seen, ends.len())?;
-        let mut start = 0;
-        for (row, (&end, &count)) in ends.iter().zip(&numbers).enumerate() {
-            // An end before the start gives no range, and is an error as an empty pretoken is.
-            match bytes.get(start..end) {
-                None | Some([]) => return broken(row, "the pretoken is empty"),
-                Some(_) if count == 0 => return broken(row, "the count is 0"),
-                Some(pretoken) => {
-                    if let Some(first) = seen.insert(pretoken, row) {
-                        return broken(row, &format!("it has the pretoken of row {first}"));
-                    }
-                }
-            }
-            start = end;
-        }
-        // The map borrows the bytes, which move into the counts.
-        drop(seen);
-        Ok(Self::in_memory(bytes, ends, numbers))
-    }
-
-    /// The columns of a table, as [`from_columns`](Self::from_columns) takes them.
+    /// The columns of a table: the concatenated bytes of the pretokens, the end of each, and its count.
     #[doc(hidden)]
     pub fn columns(&self) -> (&[u8], &[usize], &[u64]) {
         (&self.bytes, &self.ends, &self.numbers)
@@ -178,21 +146,11 @@ impl Counts {
     /// # Ok::<(), bytepair::Error>(())
     /// ```
     pub fn sum<'a>(corpora: impl IntoIterator<Item = &'a Self>) -> Result<Self> {
-        let mut all = Self::default();
-        let mut rows: HashMap<&[u8], usize, FixedState> = HashMap::default();
-        for counts in corpora {
-            memory::reserve_entries(&mut rows, counts.len())?;
-            for (pretoken, count) in counts.iter() {
-                let next = all.len();
-                let row = *rows.entry(pretoken).or_insert(next);
-                if row == next {
-                    all.push(pretoken, count)?;
-                } else {
-                    all.add_to(row, count)?;
-                }
-            }
+        let mut all = DistinctRows::default();
+        for (pretoken, count) in corpora.into_iter().flat_map(Self::iter) {
+            all.add(pretoken, count)?;
         }
-        Ok(all)
+        Ok(all.finish())
     }
 
     /// Every count multiplied, as if the corpus were repeated. Fails if `times` is 0 or a product

@@ -1,12 +1,5 @@
-//! Counts the pretokens in files of text: the threads that count also read.
-//!
-//! A shared reader gives each thread the next block of the files. The thread finds the documents in
-//! it and counts them, so one large file, many small ones and compressed ones all keep all threads
-//! busy. The order of first occurrence is exact, since each block has its position in the corpus.
-//!
-//! With a limit in characters, and if the counter must stay whole after an error, the result
-//! depends on earlier blocks. A thread then waits for its turn after it has found the documents of
-//! its block, before it counts them.
+//! Counts the blocks of text files, which a shared reader gives out: so one large file, many small
+//! ones and compressed ones all keep all threads busy.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -16,13 +9,12 @@ use crate::corpus::{
     BlockReader, CorpusFile, DocumentOptions, Documents, FieldTally, FileBlock, FilePlace, OnError,
 };
 use crate::count::Counter;
-use crate::count::job::{CountJob, Failure, FileCountOptions};
-use crate::count::table::CountTable;
+use crate::count::job::{
+    CorpusPart, CountJob, CountProgress, Failure, FileCountOptions, OnProgress, PartCount, Parts,
+    Reached, Skips,
+};
 use crate::error::{Error, Result};
 use crate::parallel::{self, lock};
-
-/// Receives the progress of counting files; its error ends the counting.
-pub(crate) type OnFileProgress<'a> = dyn FnMut(FileProgress) -> Result<()> + Send + 'a;
 
 impl Counter {
     /// Split the documents of files from the position `reached` on, and count their pretokens.
@@ -42,38 +34,53 @@ impl Counter {
         files: &[CorpusFile],
         reached: &mut Reached,
         options: &FileCountOptions,
-        on_progress: &mut OnFileProgress<'_>,
+        on_progress: &mut OnProgress<'_>,
     ) -> Result<()> {
         if options.max_chars.is_some_and(|most| reached.chars > most) {
             return Ok(());
         }
         let threads = parallel::worth(self.tables.len(), total_size(files));
-        let counted = [self.texts, self.text_bytes, reached.chars];
-        let job = CountJob::new(&self.splitter, options, self.is_careful, counted);
-        let work = &FileWork::new(job, files, reached.place, self.position);
-        let tables = &mut self.tables[..threads];
-        let report = &mut || on_progress(work.progress());
-        let reported = work.job.run(tables, |table| work.run(table), report);
-        let last = work.progress();
-        (self.texts, self.text_bytes) = (last.texts, last.text_bytes);
-        let mut skips = std::mem::take(&mut *lock(&work.job.skips));
-        let (position, place) = work.end();
+        let parts = &FileBlocks::new(files, &options.documents, reached.place, self.position);
+        let (failure, mut skips, reported, last) =
+            self.add_parts(parts, options, reached.chars, threads, on_progress);
+        let (position, place) = parts.end();
         self.position = position;
         *reached = Reached { place, chars: last.chars };
-        if let Some(failure) = lock(&work.job.failure).take() {
-            self.is_whole &= failure.is_clean;
+        let field = &options.documents.field;
+        if let Some(failure) = failure {
             reached.place = failure.place;
             self.skips.append(&skips);
-            work.check_fields(failure.part)?;
+            parts.check_fields(field, failure.number)?;
             return Err(reported.err().unwrap_or(failure.error));
         }
-        if work.is_in_long_line.load(Ordering::Relaxed) {
+        if parts.is_in_long_line.load(Ordering::Relaxed) {
             skips.remove(place.file, place.row); // the next call skips the line again
         }
         self.skips.append(&skips);
         reported?;
-        work.check_fields(u64::MAX)?;
+        parts.check_fields(field, u64::MAX)?;
         on_progress(last)
+    }
+
+    /// Count the parts of a corpus. Returns the first error of a part, the documents skipped, the error
+    /// of `on_progress`, and the progress at the end.
+    pub(super) fn add_parts(
+        &mut self,
+        parts: &impl Parts,
+        options: &FileCountOptions,
+        chars: u64,
+        threads: usize,
+        on_progress: &mut OnProgress<'_>,
+    ) -> (Option<Failure>, Skips, Result<()>, CountProgress) {
+        let mut tables = std::mem::take(&mut self.tables);
+        let counted = [self.texts, self.text_bytes, chars];
+        let job = CountJob::new(&self.splitter, options, self.is_careful, counted);
+        let (skips, reported) = job.run(&mut tables[..threads], parts, on_progress);
+        let (last, failure) = (job.progress(parts), lock(&job.failure).take());
+        self.tables = tables;
+        (self.texts, self.text_bytes) = (last.texts, last.text_bytes);
+        self.is_whole &= failure.as_ref().is_none_or(|failure| failure.is_clean);
+        (failure, skips, reported, last)
     }
 }
 
@@ -84,74 +91,69 @@ fn total_size(files: &[CorpusFile]) -> usize {
     sizes.fold(0, usize::saturating_add).saturating_mul(4)
 }
 
-/// The state that the threads share.
-pub(super) struct FileWork<'a> {
-    pub(super) job: CountJob<'a>,
+/// The blocks of text files.
+struct FileBlocks<'a> {
     files: &'a [CorpusFile],
-    /// Whether texts may be cut.
-    cuts: bool,
+    /// Whether texts may be cut where the options allow it.
+    is_strict: bool,
     blocks: Mutex<BlockReader>,
     fields: Mutex<BTreeMap<usize, FieldTally>>,
+    /// What the reader has read, which a report need not wait for.
     packed: AtomicU64,
-    expanded: Mutex<Vec<(usize, u64)>>,
+    unpacked: Mutex<Vec<(usize, u64)>>,
     /// Whether the last block stands for a line that is too long and was not read to its end.
-    pub(super) is_in_long_line: AtomicBool,
+    is_in_long_line: AtomicBool,
 }
 
-impl<'a> FileWork<'a> {
-    /// The work from a place on, which has this position in the corpus.
-    pub(super) fn new(
-        job: CountJob<'a>,
+impl<'a> FileBlocks<'a> {
+    /// The blocks from a place on, which has this position in the corpus.
+    fn new(
         files: &'a [CorpusFile],
+        options: &DocumentOptions,
         place: FilePlace,
         position: u64,
     ) -> Self {
-        let DocumentOptions { on_error, doc_cap, bounds, .. } = job.options.documents;
-        let is_limited = doc_cap.is_some() || job.options.max_chars.is_some();
-        let blocks = BlockReader::new(files.to_vec(), bounds, place, position);
+        let is_strict = options.on_error != OnError::Skip;
+        let blocks = BlockReader::new(files.to_vec(), options.bounds, place, position);
         Self {
-            job,
             files,
-            cuts: !is_limited && on_error != OnError::Skip,
-            blocks: Mutex::new(blocks.with_damaged_kept(on_error == OnError::Skip)),
+            is_strict,
+            blocks: Mutex::new(blocks.with_damaged_kept(!is_strict)),
             fields: Mutex::default(),
             packed: AtomicU64::new(0),
-            expanded: Mutex::default(),
+            unpacked: Mutex::default(),
             is_in_long_line: AtomicBool::new(false),
         }
     }
 
-    /// Count one block after another.
-    pub(super) fn run(&self, table: &mut CountTable) {
-        let mut documents = Documents::default();
-        while let Some(mut block) = self.next(&mut documents) {
-            let (part, place) = (block.order, block.start);
-            let reading = self.find(&mut documents, &mut block);
-            let done = match reading {
-                Ok(()) if self.is_turn(&block, &mut documents) => {
-                    self.count(table, &documents, &block).map_err(|error| (error, false))
-                }
-                Ok(()) => return,
-                Err(error) => Err((error, true)),
-            };
-            if let Err((error, is_clean)) = done {
-                self.fail(Failure { part, place, error, is_clean });
-                return;
-            }
-        }
+    /// Fails if no object has the field in a file all of whose blocks were counted and are before
+    /// the block `end`.
+    fn check_fields(&self, field: &str, end: u64) -> Result<()> {
+        let fields = lock(&self.fields);
+        let mut done = fields.iter().filter(|(_, tally)| tally.is_complete_before(end));
+        done.try_for_each(|(&file, tally)| tally.check(&self.files[file], field))
     }
 
-    /// The next block, if there is one.
-    fn next(&self, documents: &mut Documents) -> Option<FileBlock> {
-        // The memory of the last block is used again.
-        let bytes = documents.take_memory(&self.job.options.documents.bounds);
-        let splitter = self.cuts.then_some(self.job.splitter);
+    /// The end of the last block, as a position in the corpus and as a place in the files.
+    fn end(&self) -> (u64, FilePlace) {
+        let blocks = lock(&self.blocks);
+        (blocks.position, blocks.place)
+    }
+}
+
+impl Parts for FileBlocks<'_> {
+    type Content = FileBlock;
+
+    fn next(&self, job: &CountJob<'_>, documents: &mut Documents) -> Option<CorpusPart<FileBlock>> {
+        let DocumentOptions { doc_cap, bounds, .. } = &job.options.documents;
+        let cuts = self.is_strict && doc_cap.is_none() && job.options.max_chars.is_none();
+        let bytes = documents.take_memory(bounds);
         let mut blocks = lock(&self.blocks);
         let place = blocks.place;
-        let next = blocks.next(splitter, &self.job.stop, bytes);
+        let next = blocks.next(cuts.then_some(job.splitter), &job.stop, bytes);
         self.packed.store(blocks.packed(), Ordering::Relaxed);
-        lock(&self.expanded).extend(blocks.take_expanded());
-        let part = blocks.order;
+        lock(&self.unpacked).extend(blocks.take_unpacked());
+        let number = blocks.order; // of a block that could not be read
         if let Ok(block) = &next {
             // A line that is too long is passed over piece by piece; until its end is reached, the
             // place stays at its start.
@@ -159,104 +161,42 @@ impl<'a> FileWork<'a> {
             self.is_in_long_line.store(is_in_line, Ordering::Relaxed);
         }
         drop(blocks);
-        next.unwrap_or_else(|error| {
+        let block = next.unwrap_or_else(|error| {
             if error != Error::Interrupted {
-                self.fail(Failure { part, place, error, is_clean: true });
+                self.close();
+                job.fail(Failure { number, place, error, is_clean: true });
             }
             None
+        });
+        block.map(|content| {
+            let positions = content.position..u64::MAX;
+            CorpusPart { number: content.order, place: content.start, positions, content }
         })
-    }
-
-    /// Find the documents of a block.
-    fn find(&self, documents: &mut Documents, block: &mut FileBlock) -> Result<()> {
-        documents.read(block, &self.files[block.start.file], &self.job.options.documents)?;
-        self.job.split_first(documents)
-    }
-
-    /// Wait until all earlier blocks have had their turn, if there are turns, and drop the
-    /// documents beyond the limit. Returns whether the block must be counted.
-    fn is_turn(&self, block: &FileBlock, documents: &mut Documents) -> bool {
-        let Some(turns) = &self.job.turns else { return true };
-        if !turns.wait(block.order) {
-            return false;
-        }
-        let is_over = self.job.limit(documents);
-        // Passed before counting: only the limit depends on the order of blocks.
-        turns.pass(block.order, !is_over);
-        if is_over {
-            lock(&self.blocks).close();
-        }
-        true
     }
 
     fn count(
         &self,
-        table: &mut CountTable,
-        documents: &Documents,
-        block: &FileBlock,
+        mut block: FileBlock,
+        documents: &mut Documents,
+        count: &mut PartCount<'_, '_>,
     ) -> Result<()> {
-        for (start, text) in documents.texts()? {
-            table.add_text(self.job.splitter, text, block.position + start as u64)?;
+        let file = block.start.file;
+        documents.read(&mut block, &self.files[file], &count.job.options.documents)?;
+        let counted = count.add(documents, true);
+        if !count.is_clean {
+            lock(&self.fields).entry(file).or_default().add(documents, &block);
         }
-        self.job.add(documents);
-        let mut fields = lock(&self.fields);
-        let tally = fields.entry(block.start.file).or_default();
-        tally.add(documents, block);
-        Ok(())
+        counted
     }
 
-    /// Record an error and stop reading.
-    fn fail(&self, failure: Failure) {
+    fn close(&self) {
         lock(&self.blocks).close();
-        self.job.fail(failure);
     }
 
-    /// Fails if no object has the field in a file all of whose blocks were counted and are before
-    /// the block `end`.
-    pub(super) fn check_fields(&self, end: u64) -> Result<()> {
-        let field = &self.job.options.documents.field;
-        let fields = lock(&self.fields);
-        let mut done = fields.iter().filter(|(_, tally)| tally.is_complete_before(end));
-        done.try_for_each(|(&file, tally)| tally.check(&self.files[file], field))
+    fn report(&self, progress: &mut CountProgress) {
+        progress.packed = self.packed.load(Ordering::Relaxed);
+        progress.unpacked = std::mem::take(&mut *lock(&self.unpacked));
     }
-
-    /// The end of the last block, as a position in the corpus and as a place in the files.
-    pub(super) fn end(&self) -> (u64, FilePlace) {
-        let blocks = lock(&self.blocks);
-        (blocks.position, blocks.place)
-    }
-
-    pub(super) fn progress(&self) -> FileProgress {
-        let [texts, text_bytes, chars] = self.job.counted();
-        let packed = self.packed.load(Ordering::Relaxed);
-        let expanded = std::mem::take(&mut *lock(&self.expanded));
-        FileProgress { texts, text_bytes, packed, chars, expanded }
-    }
-}
-
-/// How far the counting of files has come.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reached {
-    /// The position at which counting continues.
-    pub place: FilePlace,
-    /// The number of characters counted, if there is a limit.
-    pub chars: u64,
-}
-
-/// The progress of counting files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileProgress {
-    /// The number of documents in the counter.
-    pub texts: u64,
-    /// The number of bytes of these documents.
-    pub text_bytes: u64,
-    /// The number of bytes read from the files, before decompression.
-    pub packed: u64,
-    /// The number of characters counted, if there is a limit.
-    pub chars: u64,
-    /// The files found to exceed the expansion bounds since the last call, with their decompressed
-    /// bytes so far.
-    pub expanded: Vec<(usize, u64)>,
 }
 
 #[cfg(test)]
@@ -635,22 +575,18 @@ mod tests {
     }
 
     #[test]
-    fn each_expanded_file_is_reported_once() {
+    fn the_decompressed_bytes_of_each_file_are_reported() {
         let folder = Folder::new();
         let content = "ab, cd. ".repeat(100_000);
         let file = folder.file("a", FileKind::Text, content.as_bytes(), Compression::Gzip);
-        let mut options = options(1000);
-        options.documents.bounds.harmless_bytes = 10_000;
-        options.documents.bounds.harmless_times = 10;
-        let mut expanded = Vec::new();
-        let report = &mut |progress: FileProgress| {
-            expanded.extend(progress.expanded);
+        let mut unpacked = BTreeMap::new();
+        let report = &mut |progress: CountProgress| {
+            unpacked.extend(progress.unpacked);
             Ok(())
         };
-        let files = [file.clone(), file];
-        counter(2).add_files(&files, &mut Reached::default(), &options, report).unwrap();
-        let files: Vec<usize> = expanded.iter().map(|(file, _)| *file).collect();
-        assert_eq!(files, [0, 1]);
+        let (files, mut reached) = ([file.clone(), file], Reached::default());
+        counter(2).add_files(&files, &mut reached, &options(1000), report).unwrap();
+        assert_eq!(Vec::from_iter(unpacked), [(0, 800_000), (1, 800_000)]);
     }
 
     #[test]

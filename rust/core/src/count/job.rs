@@ -1,6 +1,14 @@
-//! What the counting of files and that of columns have in common: the threads that count also read,
-//! and some decisions depend on all earlier parts of the corpus.
+//! The counting of files, whatever their kind: the threads that count also read.
+//!
+//! A corpus is read in *parts*: blocks of text files, or ranges of rows of parquet files. Each thread
+//! takes the next part, finds the documents in it and counts them. The order of first occurrence is
+//! exact, since each part has its position in the corpus.
+//!
+//! With a limit in characters, and if the counter must stay whole after an error, the result
+//! depends on earlier parts. A thread then waits for its turn after it has found the documents of
+//! its part, before it counts them.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -19,6 +27,72 @@ pub struct FileCountOptions {
     pub max_chars: Option<u64>,
 }
 
+/// How far the counting of files has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// The position at which counting continues; of a parquet file, only the row counts.
+    pub place: FilePlace,
+    /// The number of characters counted, if there is a limit.
+    pub chars: u64,
+}
+
+/// The progress of counting files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CountProgress {
+    /// The number of documents in the counter.
+    pub texts: u64,
+    /// The number of bytes of these documents.
+    pub text_bytes: u64,
+    /// The number of characters counted, if there is a limit.
+    pub chars: u64,
+    /// The number of bytes read from the files, before decompression; 0 for parquet.
+    pub packed: u64,
+    /// The files read since the last call, with their bytes so far: decompressed, or, for parquet,
+    /// of text.
+    pub unpacked: Vec<(usize, u64)>,
+}
+
+/// Receives the progress of counting files; its error ends the counting.
+pub(super) type OnProgress<'a> = dyn FnMut(CountProgress) -> Result<()> + Send + 'a;
+
+/// The parts of a corpus, which several threads read.
+pub(super) trait Parts: Sync {
+    /// What a part contains.
+    type Content;
+
+    /// The next part, if there is one. The memory of earlier documents may be used again.
+    fn next(
+        &self,
+        job: &CountJob<'_>,
+        documents: &mut Documents,
+    ) -> Option<CorpusPart<Self::Content>>;
+
+    /// Read the documents of a part, and pass them to `count`.
+    fn count(
+        &self,
+        content: Self::Content,
+        documents: &mut Documents,
+        count: &mut PartCount<'_, '_>,
+    ) -> Result<()>;
+
+    /// There are no further parts.
+    fn close(&self);
+
+    /// Add what was read to the progress.
+    fn report(&self, progress: &mut CountProgress);
+}
+
+/// A part of a corpus.
+pub(super) struct CorpusPart<C> {
+    pub(super) number: u64,
+    /// Where it begins.
+    pub(super) place: FilePlace,
+    /// Its positions in the corpus. All bytes beyond them share the last one, which is exact as well,
+    /// because a single thread reads them in order.
+    pub(super) positions: Range<u64>,
+    pub(super) content: C,
+}
+
 /// What the threads share, whatever they read.
 pub(super) struct CountJob<'a> {
     pub(super) options: &'a FileCountOptions,
@@ -27,18 +101,17 @@ pub(super) struct CountJob<'a> {
     splits_first: bool,
     pub(super) turns: Option<Turns>,
     pub(super) failure: Mutex<Option<Failure>>,
-    pub(super) skips: Mutex<Skips>,
+    skips: Mutex<Skips>,
     /// The texts, their bytes, and the characters, if they are limited, that were counted.
     counted: [AtomicU64; 3],
     /// Whether the caller has requested a stop.
     pub(super) stop: AtomicBool,
 }
 
-/// The first error in the order of the parts: of the blocks of files, or of ranges of rows.
+/// The first error in the order of the parts.
 pub(super) struct Failure {
-    /// The number of the part.
-    pub(super) part: u64,
-    /// Where a block starts.
+    /// The number of the part, and where it begins.
+    pub(super) number: u64,
     pub(super) place: FilePlace,
     pub(super) error: Error,
     /// Whether nothing of the part, and nothing after it, was counted.
@@ -68,42 +141,53 @@ impl<'a> CountJob<'a> {
         }
     }
 
-    /// Do the work with each table, in a thread of its own, and call `report` regularly. Its error is
-    /// returned, and requests a stop.
-    pub(super) fn run(
+    /// Count all parts, with each table in a thread of its own. `on_progress` is called regularly; its
+    /// error is returned, and requests a stop. Returns the documents skipped as well.
+    pub(super) fn run<P: Parts>(
         &self,
         tables: &mut [CountTable],
-        work: impl Fn(&mut CountTable) + Sync,
-        report: &mut (dyn FnMut() -> Result<()> + Send),
-    ) -> Result<()> {
+        parts: &P,
+        on_progress: &mut OnProgress<'_>,
+    ) -> (Skips, Result<()>) {
         let threads = tables.len();
         let tables = Mutex::new(tables.iter_mut().collect::<Vec<_>>());
         let table = || lock(&tables).pop();
         let run = |table: &mut Option<&mut CountTable>, ()| {
             if let Some(table) = table {
-                work(table);
+                self.count_parts(table, parts);
             }
         };
         let report = |_| {
-            let result = report();
+            let result = on_progress(self.progress(parts));
             self.stop.store(result.is_err(), Ordering::Relaxed);
             result
         };
-        parallel::ordered(vec![(); threads], threads, 0, |()| 0, table, run, report)
+        let done = parallel::ordered(vec![(); threads], threads, 0, |()| 0, table, run, report);
+        (std::mem::take(&mut *lock(&self.skips)), done)
     }
 
-    /// Fails if splitting one of the documents would fail later, where that matters.
-    pub(super) fn split_first(&self, documents: &Documents) -> Result<()> {
-        if self.splits_first {
-            for (_, text) in documents.texts()? {
-                self.splitter.for_each(text, |_| ())?;
+    /// Count one part after another.
+    fn count_parts<P: Parts>(&self, table: &mut CountTable, parts: &P) {
+        let mut documents = Documents::default();
+        while let Some(part) = parts.next(self, &mut documents) {
+            let CorpusPart { number, place, positions, content } = part;
+            let (has_turn, is_clean, is_over) = (false, true, false);
+            let mut count =
+                PartCount { job: self, table, number, positions, has_turn, is_clean, is_over };
+            match parts.count(content, &mut documents, &mut count) {
+                Ok(()) => {}
+                Err(Error::Interrupted) if count.is_over => parts.close(),
+                Err(error) => {
+                    let is_clean = count.is_clean;
+                    parts.close();
+                    self.fail(Failure { number, place, error, is_clean });
+                }
             }
         }
-        Ok(())
     }
 
     /// Drop the documents beyond the limit. Returns whether there are more characters than that.
-    pub(super) fn limit(&self, documents: &mut Documents) -> bool {
+    fn limit(&self, documents: &mut Documents) -> bool {
         let Some(most) = self.options.max_chars else { return false };
         // Only the thread whose turn it is comes here, so a load and a store need no lock. After the
         // turn that exceeds the limit there is none, so `before` is at most the limit.
@@ -116,30 +200,84 @@ impl<'a> CountJob<'a> {
         chars > most
     }
 
-    /// Note that documents were counted.
-    pub(super) fn add(&self, documents: &Documents) {
-        let texts = documents.ends.len() - usize::from(documents.is_continued);
-        for (counted, more) in self.counted.iter().zip([texts, documents.bytes.len()]) {
-            counted.fetch_add(more as u64, Ordering::Relaxed);
-        }
-        lock(&self.skips).add(&documents.skipped);
-    }
-
-    /// The texts, the bytes and the characters counted.
-    pub(super) fn counted(&self) -> [u64; 3] {
-        self.counted.each_ref().map(|number| number.load(Ordering::Relaxed))
+    /// The progress so far.
+    pub(super) fn progress(&self, parts: &impl Parts) -> CountProgress {
+        let [texts, text_bytes, chars] =
+            self.counted.each_ref().map(|number| number.load(Ordering::Relaxed));
+        let mut progress = CountProgress { texts, text_bytes, chars, ..CountProgress::default() };
+        parts.report(&mut progress);
+        progress
     }
 
     /// Record an error.
     pub(super) fn fail(&self, failure: Failure) {
         if let Some(turns) = &self.turns {
-            turns.end_before(failure.part);
+            turns.end_before(failure.number);
         }
         let is_clean = failure.is_clean && self.turns.is_some();
         let mut first = lock(&self.failure);
-        if first.as_ref().is_none_or(|first| failure.part < first.part) {
+        if first.as_ref().is_none_or(|first| failure.number < first.number) {
             *first = Some(Failure { is_clean, ..failure });
         }
+    }
+}
+
+/// A thread counts a part.
+pub(super) struct PartCount<'j, 'a> {
+    pub(super) job: &'j CountJob<'a>,
+    table: &'j mut CountTable,
+    pub(super) number: u64,
+    /// The positions of the next texts in the corpus.
+    positions: Range<u64>,
+    pub(super) has_turn: bool,
+    /// Whether nothing of the part was counted.
+    pub(super) is_clean: bool,
+    /// Whether this or an earlier part had the last text.
+    pub(super) is_over: bool,
+}
+
+impl PartCount<'_, '_> {
+    /// Count the next documents of the part; `is_last` tells whether they are the last. Fails with
+    /// [`Error::Interrupted`] if no more documents are needed; then it [is over](Self::is_over).
+    pub(super) fn add(&mut self, documents: &mut Documents, is_last: bool) -> Result<()> {
+        let job = self.job;
+        if job.splits_first {
+            for (_, text) in documents.texts()? {
+                job.splitter.for_each(text, |_| ())?;
+            }
+        }
+        // The turn may pass before the texts are counted: only the limit depends on the order, and
+        // the tables order pretokens by position.
+        let is_over = self.take_turn(documents, is_last)?;
+        self.is_clean = false;
+        for (start, text) in documents.texts()? {
+            let position = (self.positions.start + start as u64).min(self.positions.end - 1);
+            self.table.add_text(job.splitter, text, position)?;
+        }
+        self.positions.start += documents.bytes.len() as u64;
+        let texts = documents.ends.len() - usize::from(documents.is_continued);
+        for (counted, more) in job.counted.iter().zip([texts, documents.bytes.len()]) {
+            counted.fetch_add(more as u64, Ordering::Relaxed);
+        }
+        lock(&job.skips).add(&documents.skipped);
+        self.is_over = is_over;
+        if is_over { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    /// Wait for the turn of the part, if there are turns, and drop the documents beyond the limit.
+    /// Returns whether the limit is reached.
+    fn take_turn(&mut self, documents: &mut Documents, is_last: bool) -> Result<bool> {
+        let Some(turns) = &self.job.turns else { return Ok(false) };
+        if !self.has_turn && !turns.wait(self.number) {
+            self.is_over = true;
+            return Err(Error::Interrupted);
+        }
+        self.has_turn = true;
+        let is_over = self.job.limit(documents);
+        if is_last || is_over {
+            turns.pass(self.number, !is_over);
+        }
+        Ok(is_over)
     }
 }
 
@@ -189,12 +327,6 @@ impl Turns {
         let mut turn = lock(&self.state);
         turn.end = turn.end.min(part);
         self.changed.notify_all();
-    }
-
-    /// The number of parts that had their turn.
-    #[cfg(feature = "parquet")]
-    pub(super) fn passed(&self) -> u64 {
-        lock(&self.state).next
     }
 }
 

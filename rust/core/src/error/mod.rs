@@ -49,7 +49,7 @@ pub enum Error {
     },
     /// An unknown name of a split pattern.
     PatternName {
-        /// The name, the most similar name, and the existing names.
+        /// The name, and the existing names.
         reason: String,
     },
     /// The split pattern failed on a text, for instance after too much backtracking.

@@ -11,7 +11,6 @@ pub(crate) mod merges;
 pub mod offsets;
 pub mod parts;
 pub mod session;
-pub mod stops;
 #[cfg(test)]
 mod tests;
 
@@ -100,7 +99,7 @@ impl Tokenizer {
         ignore_merges: bool,
         rules: impl Into<TextRules>,
     ) -> Result<Self> {
-        Self::by_list(vocabulary, merges, MergeRule::Merges { ignore_merges }, rules.into())
+        Self::by_rule(vocabulary, merges, MergeRule::Merges { ignore_merges }, rules.into())
     }
 
     /// Build a tokenizer that merges characters. A character that is not a token is encoded as the
@@ -123,16 +122,19 @@ impl Tokenizer {
         merges: Vec<(u32, u32)>,
         rules: impl Into<TextRules>,
     ) -> Result<Self> {
-        Self::by_list(vocabulary, merges, MergeRule::Characters, rules.into())
+        Self::by_rule(vocabulary, merges, MergeRule::Characters, rules.into())
     }
 
-    /// Build a tokenizer that merges listed pairs.
-    pub(crate) fn by_list(
+    /// Build a tokenizer that merges by this rule; there are no listed pairs under that of ranks.
+    pub(crate) fn by_rule(
         vocabulary: Vocabulary,
         merges: Vec<(u32, u32)>,
         rule: MergeRule,
         rules: TextRules,
     ) -> Result<Self> {
+        if rule == MergeRule::Ranks {
+            return Self::from_ranks(vocabulary, rules);
+        }
         if rules.symbols.is_some() {
             let merges = Merges::of_pairs(merges, Vec::new());
             return Self::with_symbols(vocabulary, rule, rules, merges);
@@ -285,15 +287,9 @@ impl Tokenizer {
 
     /// A tokenizer with the same merges and notes.
     fn rebuilt(&self, vocabulary: Vocabulary, rules: TextRules) -> Result<Self> {
-        let merges = memory::copy(self.merges())?;
-        let tokenizer = match self.rule {
-            MergeRule::Ranks => {
-                let counts = memory::copy(self.merge_counts())?;
-                Self::from_ranks(vocabulary, rules)?.with_merges(merges, counts)
-            }
-            rule => Self::by_list(vocabulary, merges, rule, rules)?,
-        };
-        tokenizer.with_notes(self.notes.clone()).with_repeats_of(self)
+        let (merges, counts) = (memory::copy(self.merges())?, memory::copy(self.merge_counts())?);
+        let tokenizer = Self::by_rule(vocabulary, merges.clone(), self.rule, rules)?;
+        tokenizer.with_merges(merges, counts).with_notes(self.notes.clone()).with_repeats_of(self)
     }
 
     /// This tokenizer with the merges of training and their counts.

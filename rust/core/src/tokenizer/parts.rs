@@ -31,14 +31,7 @@ impl Tokenizer {
     /// [`from_characters`](Self::from_characters) do.
     pub fn from_parts(parts: TokenizerParts) -> Result<Self> {
         let TokenizerParts { vocabulary, rule, merges, rules, notes } = parts;
-        let tokenizer = match rule {
-            MergeRule::Ranks => Self::from_ranks(vocabulary, rules)?,
-            MergeRule::Merges { ignore_merges } => {
-                Self::from_merges(vocabulary, merges, ignore_merges, rules)?
-            }
-            MergeRule::Characters => Self::from_characters(vocabulary, merges, rules)?,
-        };
-        Ok(tokenizer.with_notes(notes))
+        Ok(Self::by_rule(vocabulary, merges, rule, rules)?.with_notes(notes))
     }
 
     /// The parts of this tokenizer; the inverse of [`from_parts`](Self::from_parts).

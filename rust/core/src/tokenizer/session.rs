@@ -1,15 +1,16 @@
-//! Encodes a text that grows, such as a prompt; the cost depends on the new text only.
+//! Encodes a text that arrives in pieces: a [`Session`] has its ids at any time, as of a prompt that
+//! grows; an [`EncodeStream`] gives them out once they are final.
 //!
 //! When the text grows, only its end is encoded again: the text after the last position before
 //! which no continuation can change an id (`Encoder::certain`). The ids before that position are
-//! final. They move into blocks that forks of the session share; the few other ids are copied when
-//! a fork grows.
+//! final. Those of a session move into blocks that its forks share; the few other ids are copied
+//! when a fork grows.
 
 use std::sync::Arc;
 
 use crate::encode::encoder::{Edges, Encoder};
-use crate::encode::{EncodeOptions, Special};
-use crate::error::{Error, Result};
+use crate::encode::{EncodeOptions, Id, Special};
+use crate::error::Result;
 use crate::memory;
 use crate::rules::PartStart;
 use crate::text::{MAX_CHARACTER_BYTES, Text};
@@ -20,6 +21,75 @@ const BLOCK_IDS: usize = if cfg!(test) { 1 << 5 } else { 1 << 12 };
 
 /// The character that replaces a lone surrogate.
 const UNKNOWN: char = char::REPLACEMENT_CHARACTER;
+
+/// The end of a text that arrives in pieces.
+#[derive(Debug, Clone, Default)]
+struct GrowingText {
+    /// The text whose ids are not final.
+    rest: String,
+    /// The number of bytes of text before `rest`, and what precedes it.
+    start: usize,
+    begins: PartStart,
+    tried: Tried,
+    /// The high surrogate with which the text ends; U+FFFD replaces it at the end of `rest`.
+    half: Option<u16>,
+}
+
+impl GrowingText {
+    /// Append a piece.
+    fn push(&mut self, piece: &Text<'_>) -> Result<()> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        let (low, high) = piece.half_pairs();
+        let (mut more, mut buffer) = (*piece, String::new());
+        if let Some((first, second)) = self.half.zip(low) {
+            self.rest.truncate(self.rest.len() - UNKNOWN.len_utf8());
+            let pair = char::decode_utf16([first, second]).map(|pair| pair.unwrap_or(UNKNOWN));
+            self.rest.extend(pair);
+            more = more.split_at(1).1;
+        }
+        let more = more.read(&mut buffer)?;
+        memory::reserve_text(&mut self.rest, more.len())?;
+        self.rest.push_str(more);
+        self.half = high;
+        Ok(())
+    }
+
+    /// The last position found in `rest` before which no continuation changes the ids.
+    fn certain(&mut self, encoder: &Encoder, options: &EncodeOptions) -> Result<Certain> {
+        let half = self.half.map_or(0, |_| UNKNOWN.len_utf8());
+        let complete = &self.rest[..self.rest.len() - half];
+        let certain = encoder.certain(complete, self.begins, options, &mut self.tried);
+        certain.map_err(|error| error.shifted(self.start))
+    }
+
+    /// Append the ids of the rest from a position on, or of the part of it before another position.
+    fn encode<T: Id>(
+        &self,
+        encoder: &Encoder,
+        options: &EncodeOptions,
+        (from, start): (usize, PartStart),
+        to: usize,
+        out: &mut Vec<T>,
+    ) -> Result<()> {
+        let (text, edges) = (Text::Utf8(&self.rest[from..to]), Edges { start, last: true });
+        let done = encoder.call().append_part(&text, options, edges, out);
+        done.map_err(|error| error.shifted(self.start + from))
+    }
+
+    /// Drop the text before a position.
+    fn pass(&mut self, Certain { at, start }: Certain) {
+        if at > 0 {
+            self.tried = Tried::default();
+        }
+        self.rest.drain(..at);
+        self.start += at;
+        self.begins = start;
+    }
+}
+
+// ---------------------------------------------------------------------------- sessions
 
 /// How the ids of a text changed when it grew: the last `removed` ids are gone, and `ids` follow.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -67,14 +137,7 @@ struct State {
     /// How many of `ids` are final.
     stable: usize,
     /// The text of the ids that are not final.
-    rest: String,
-    /// The number of bytes of text before `rest`.
-    start: usize,
-    /// What precedes `rest`.
-    begins: PartStart,
-    tried: Tried,
-    /// The high surrogate with which the text ends; U+FFFD replaces it at the end of `rest`.
-    half: Option<u16>,
+    text: GrowingText,
 }
 
 /// Final ids, and the previous block.
@@ -121,34 +184,19 @@ impl Session {
             return Ok(Change::default());
         }
         let state = Arc::make_mut(&mut self.state);
-        let (mut rest, half) = state.grown(text)?;
-        let complete = if half.is_some() { rest.len() - UNKNOWN.len_utf8() } else { rest.len() };
-        let encoder = self.tokenizer.encoder();
-        let mut tried = state.tried;
-        let shifted = |error: Error| error.shifted(state.start);
-        let begins = state.begins;
-        let certain = encoder.certain(&rest[..complete], begins, &self.options, &mut tried);
-        let Certain { at: certain, start } = certain.map_err(shifted)?;
-        let mut call = encoder.call();
-        let mut encode = |text: &str, start| -> Result<Vec<u32>> {
-            let mut ids = Vec::new();
-            let edges = Edges { start, last: true };
-            call.append_part(&Text::Utf8(text), &self.options, edges, &mut ids)?;
-            Ok(ids)
-        };
+        let (encoder, options) = (self.tokenizer.encoder(), &*self.options);
+        let mut grown = state.text.clone();
+        grown.push(text)?;
+        let certain = grown.certain(encoder, options)?;
+        let (mut ids, mut after, end) = (Vec::new(), Vec::new(), grown.rest.len());
         // The text before the position is encoded together with what follows, since a pretoken may
         // end elsewhere where the text ends.
-        let ids = encode(&rest, begins).map_err(shifted)?;
-        let shifted = |error: Error| error.shifted(state.start + certain);
-        let after = encode(&rest[certain..], start).map_err(shifted)?;
-        debug_assert!(ids.ends_with(&after), "the ids of {rest:?} divide at {certain}");
-        let stable = ids.len() - after.len();
-        let change = state.replace(&ids, stable)?;
-        state.half = half;
-        state.tried = if certain > 0 { Tried::default() } else { tried };
-        state.start += certain;
-        state.begins = start;
-        state.rest = rest.split_off(certain);
+        grown.encode(encoder, options, (0, grown.begins), end, &mut ids)?;
+        grown.encode(encoder, options, (certain.at, certain.start), end, &mut after)?;
+        debug_assert!(ids.ends_with(&after), "the ids divide at {certain:?}");
+        let change = state.replace(&ids, ids.len() - after.len())?;
+        grown.pass(certain);
+        state.text = grown;
         state.pack();
         Ok(change)
     }
@@ -170,7 +218,7 @@ impl Session {
 
     /// The text that is kept: the text of the ids after the stable ones.
     pub fn rest(&self) -> &str {
-        &self.state.rest
+        &self.state.text.rest
     }
 
     /// All ids. Fails if there is not enough memory.
@@ -190,23 +238,6 @@ impl Session {
 }
 
 impl State {
-    /// The text that is kept followed by `text`, and the high surrogate with which it then ends.
-    fn grown(&self, text: &Text<'_>) -> Result<(String, Option<u16>)> {
-        let (low, high) = text.half_pairs();
-        let mut rest = String::new();
-        memory::reserve_text(&mut rest, self.rest.len() + MAX_CHARACTER_BYTES + 3 * text.len())?;
-        rest.push_str(&self.rest);
-        let mut more = *text;
-        if let Some((first, second)) = self.half.zip(low) {
-            rest.truncate(rest.len() - UNKNOWN.len_utf8());
-            rest.extend(char::decode_utf16([first, second]).map(|pair| pair.unwrap_or(UNKNOWN)));
-            more = more.split_at(1).1;
-        }
-        let mut buffer = String::new();
-        rest.push_str(more.read(&mut buffer)?);
-        Ok((rest, high))
-    }
-
     /// The number of ids in blocks.
     fn packed(&self) -> usize {
         self.blocks.as_ref().map_or(0, |block| block.end)
@@ -234,6 +265,83 @@ impl State {
             self.blocks = Some(Arc::new(IdBlock { before: self.blocks.take(), ids, end }));
             self.stable = 0;
         }
+    }
+}
+
+// ---------------------------------------------------------------------------- streams
+
+/// Encode once this many bytes are buffered.
+const BUFFER_BYTES: usize = if cfg!(test) { 1 << 3 } else { 1 << 16 };
+
+/// Encodes a text that arrives in pieces. The text of special tokens is encoded as ordinary text by
+/// default; a special token that arrives in pieces counts once it is complete.
+///
+/// With a custom split pattern, the text after the last position where a cut is safe stays
+/// buffered; with a pattern that only the regex engine can split, the whole text is buffered until
+/// the end.
+///
+/// ```
+/// use bytepair::{Pattern, Text, Tokenizer, Vocabulary, tokenizer::session::EncodeStream};
+/// # let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+/// # let vocabulary = Vocabulary::new(bytes.chain([(b"ab".to_vec(), 256)]), [])?;
+/// # let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
+/// let (mut stream, mut ids) = (EncodeStream::default(), Vec::<u32>::new());
+/// stream.push(&tokenizer, &Text::Utf8("a"), &mut ids)?;
+/// stream.push(&tokenizer, &Text::Utf8("b"), &mut ids)?;
+/// stream.flush(&tokenizer, &mut ids)?;
+/// assert_eq!(ids, [256]);
+/// # Ok::<(), bytepair::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct EncodeStream {
+    /// The text that is not encoded yet.
+    text: GrowingText,
+    /// Its length after the last attempt to encode.
+    tried_bytes: usize,
+    /// How special tokens are encoded; as text by default.
+    options: Option<Arc<EncodeOptions>>,
+}
+
+impl EncodeStream {
+    /// A stream that encodes the text of special tokens as `special` says.
+    ///
+    /// Fails if `special` names an unknown special token.
+    pub fn new(tokenizer: &Tokenizer, special: &Special) -> Result<Self> {
+        let options = Some(Arc::new(tokenizer.options(special, &[], &[])?));
+        Ok(Self { options, ..Self::default() })
+    }
+
+    /// Take a piece of text and append to `out` the ids that are now final.
+    ///
+    /// Fails as [`Tokenizer::encode`] does; drop the stream after an error.
+    pub fn push<T: Id>(
+        &mut self,
+        tokenizer: &Tokenizer,
+        text: &Text<'_>,
+        out: &mut Vec<T>,
+    ) -> Result<()> {
+        let (encoder, options) = (tokenizer.encoder(), self.options.clone());
+        let options = options.as_deref().unwrap_or_else(|| tokenizer.plain());
+        self.text.push(text)?;
+        // Doubling the threshold avoids quadratic time on one endless pretoken. Where normalization
+        // moves characters, nothing is final before the end of the text.
+        let is_enough = self.text.rest.len() >= BUFFER_BYTES.max(2 * self.tried_bytes);
+        if is_enough && encoder.keeps_positions() {
+            let certain = self.text.certain(encoder, options)?;
+            self.text.encode(encoder, options, (0, self.text.begins), certain.at, out)?;
+            self.text.pass(certain);
+            self.tried_bytes = self.text.rest.len();
+        }
+        Ok(())
+    }
+
+    /// End the text: append the ids of the rest to `out`. The stream can then be used again.
+    pub fn flush<T: Id>(&mut self, tokenizer: &Tokenizer, out: &mut Vec<T>) -> Result<()> {
+        let Self { text, options, .. } = self;
+        let plain = options.as_deref().unwrap_or_else(|| tokenizer.plain());
+        text.encode(tokenizer.encoder(), plain, (0, text.begins), text.rest.len(), out)?;
+        *self = Self { options: self.options.take(), ..Self::default() };
+        Ok(())
     }
 }
 
@@ -318,6 +426,7 @@ fn char_boundary(text: &str, at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use crate::tokenizer::tests::{PATTERNS, Rule, TOKENIZERS, pieces, special, tokenizer};
     use proptest::prelude::*;
 
@@ -432,5 +541,55 @@ mod tests {
             blocks = Some(Arc::new(IdBlock { before: blocks, ids: Vec::new(), end }));
         }
         drop(blocks);
+    }
+}
+
+#[cfg(test)]
+mod stream_tests {
+    use super::*;
+    use crate::{Pattern, Vocabulary};
+
+    #[test]
+    fn pieces_of_any_length_give_the_ids_of_the_whole() {
+        let texts = [
+            "The quick brown fox's don'T 1234567 \n\n  x  \r\n".repeat(9000),
+            "中文字符，没有空格。\n".repeat(9000),
+            "ab".repeat(200_000),
+            " ".repeat(200_000),
+        ];
+        for pattern in ["gpt2", "gpt4", "gpt4o", r"(?s).+"] {
+            let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+            let more = [(b"ab".to_vec(), 256), (b"  ".to_vec(), 257), (b" x".to_vec(), 258)];
+            let vocabulary = Vocabulary::new(bytes.chain(more), []).unwrap();
+            let pattern = Pattern::from_regex(pattern);
+            let tokenizer = Tokenizer::from_ranks(vocabulary, pattern).unwrap();
+            for text in &texts {
+                let expected = tokenizer.encode(text).unwrap();
+                for length in [1000, 70_001, usize::MAX] {
+                    let chars: Vec<char> = text.chars().collect();
+                    let (mut stream, mut ids) = (EncodeStream::default(), Vec::<u32>::new());
+                    for piece in chars.chunks(length) {
+                        let piece: String = piece.iter().collect();
+                        stream.push(&tokenizer, &Text::Utf8(&piece), &mut ids).unwrap();
+                    }
+                    stream.flush(&tokenizer, &mut ids).unwrap();
+                    assert!(ids == expected, "{:?} in pieces of {length}", &text[..10]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn little_text_is_buffered() {
+        let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+        let vocabulary = Vocabulary::new(bytes, []).unwrap();
+        let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt4o").unwrap()).unwrap();
+        for text in ["words and words\n", "没有空格。", "!?\n", "1 2,3"] {
+            let (mut stream, mut ids) = (EncodeStream::default(), Vec::<u16>::new());
+            for _ in 0..10_000 {
+                stream.push(&tokenizer, &Text::Utf8(text), &mut ids).unwrap();
+                assert!(stream.text.rest.len() <= 2 * BUFFER_BYTES, "{text:?}");
+            }
+        }
     }
 }

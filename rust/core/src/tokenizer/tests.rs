@@ -11,13 +11,13 @@ use proptest::prelude::*;
 
 use crate::bulk::conversations::{RenderOptions, Segment};
 use crate::bulk::dropout::Dropout;
-use crate::bulk::stream::EncodeStream;
 use crate::bulk::text_file::FileOptions;
 use crate::encode::EncodeOptions;
 use crate::rules::{AddedToken, Normalizer, NormalizerStep, PartStart, SpacePrefix, TextRules};
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 use crate::tokenizer::offsets::Keep;
+use crate::tokenizer::session::EncodeStream;
 use crate::tokenizer::session::Session;
 use crate::{Pattern, Special, Splitter, Vocabulary};
 

@@ -121,12 +121,8 @@ pub fn extend(
     memory::extend(&mut merges, &learnt.merges)?;
     let (vocabulary, rules) =
         (Vocabulary::with_added(ordinary, [], added)?, tokenizer.rules().clone());
-    match tokenizer.rule() {
-        MergeRule::Ranks => {
-            Ok(Tokenizer::from_ranks(vocabulary, rules)?.with_merges(merges, Vec::new()))
-        }
-        rule => Tokenizer::by_list(vocabulary, merges, rule, rules),
-    }
+    let extended = Tokenizer::by_rule(vocabulary, merges.clone(), tokenizer.rule(), rules)?;
+    Ok(extended.with_merges(merges, Vec::new()))
 }
 
 /// Learn merges from `counts`, after the merges that create the `initial` tokens.

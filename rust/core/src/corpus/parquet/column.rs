@@ -38,14 +38,14 @@ const READ_BYTES: usize = 1 << 16;
 /// ```
 /// # #[cfg(feature = "zstd")]
 /// # {
-/// use bytepair::{Counter, FileCountOptions, Pattern, TextColumn};
+/// use bytepair::{Counter, FileCountOptions, Pattern, Reached, TextColumn};
 /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/zstd.parquet");
 /// let column = TextColumn::open(&[path], "text")?; // "low" and "lower"
 /// let mut counter = Counter::new(&Pattern::new("gpt2")?, 2)?;
 /// let (ranges, options) = (column.ranges()?, FileCountOptions::default());
-/// let (reached, done) = counter.add_column(&column, &ranges, 0, &options, &mut |_| Ok(()));
-/// assert_eq!((reached.ranges, done), (ranges.len(), Ok(())));
-/// assert_eq!(counter.texts(), 2);
+/// let mut reached = Reached::default();
+/// counter.add_column(&column, &ranges, &mut reached, &options, &mut |_| Ok(()))?;
+/// assert_eq!((reached.place.file, counter.texts()), (1, 2));
 /// # }
 /// # Ok::<(), bytepair::Error>(())
 /// ```

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::json::{Document, JsonNode};
 use super::tables::{self, Entries, IdsByName, MergeIds};
-use super::{added_tokens, normalizer, post_processor, pre_tokenizer};
+use super::{fields, pre_tokenizer};
 use crate::error::{IGNORE_DROPOUT, Reason, Result};
 use crate::formats::ranks::EMPTY_NOTE;
 use crate::rules::{
@@ -140,7 +140,7 @@ impl<'a> File<'a> {
         let ids = tables::by_name(entries)?;
         let settings = document.model();
         let model = Model::read(&settings, lossy)?;
-        let mut added = added_tokens::read(document.field("added_tokens"), &ids)?;
+        let mut added = fields::read_added_tokens(document.field("added_tokens"), &ids)?;
         let mut rules = Literal::read(document)?;
         let mut notes = notes(document);
         if let Some(id) = ids.get("") {
@@ -148,7 +148,7 @@ impl<'a> File<'a> {
         }
         rules.compose(document, &mut notes);
         if rules.normalizer.steps.is_empty() {
-            let contents = added_tokens::without_normalized(&mut added);
+            let contents = fields::without_normalized(&mut added);
             if !contents.is_empty() {
                 notes.insert(NORMALIZED_NOTE.into(), Value::from(contents).to_string());
             }
@@ -230,11 +230,13 @@ impl<'a> File<'a> {
 
 impl Literal {
     fn read(document: &Document<'_>) -> Result<Self> {
-        let steps = document.field("normalizer").map(|node| normalizer::read(&node)).transpose()?;
+        let steps =
+            document.field("normalizer").map(|node| fields::read_normalizer(&node)).transpose()?;
         let normalizer = Normalizer { steps: steps.unwrap_or_default() };
         let steps = document.field("pre_tokenizer").map(|node| pre_tokenizer::read(&node));
-        let processor = document.field("post_processor").map(|node| post_processor::read(&node));
-        let decoder = document.field("decoder").map(|node| normalizer::read_decoder(&node));
+        let processor =
+            document.field("post_processor").map(|node| fields::read_post_processor(&node));
+        let decoder = document.field("decoder").map(|node| fields::read_decoder(&node));
         let decoder = match decoder.transpose()? {
             // A sequence without decoders joins the tokens; without a decoder, spaces are between.
             Some(steps) if steps.is_empty() => vec![DecoderStep::Fuse],

@@ -2,20 +2,17 @@
 //!
 //! Each part of a file is either read exactly or is an error that names it: an approximation would
 //! give the right ids for most texts, and its wrong ids would go unnoticed. Reading is a straight
-//! line: the bytes are recognized (`document`), each field becomes a value (`added_tokens`,
-//! `normalizer`, `pre_tokenizer`, `post_processor`, `decoder`, and the tables of the model: `file`),
-//! and the parts of a tokenizer are built of them. Most files have one of two forms, for which there
+//! line: the bytes are recognized (`document`), each field becomes a value (`fields`,
+//! `pre_tokenizer`, and the tables of the model: `file`), and the parts of a tokenizer are built of them. Most files have one of two forms, for which there
 //! are fast ways: their tokens are bytes (`bytes`), or characters with byte fallback and U+2581 for
 //! spaces (`spaces`). All others have the general form: their tokens are names (`bytes`). `write` goes the other way.
 
-mod added_tokens;
 mod bytes;
 mod cuts;
+mod fields;
 mod file;
 mod json;
-mod normalizer;
 mod oniguruma;
-mod post_processor;
 mod pre_tokenizer;
 mod spaces;
 mod tables;

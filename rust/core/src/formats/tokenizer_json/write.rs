@@ -13,10 +13,7 @@ use serde_json::{Map, Value, json};
 use super::json::{JsonNode, sequence};
 use super::oniguruma::means_the_same;
 use super::tables::{quote, write_merges, write_vocabulary};
-use super::{
-    added_tokens as entries_of_added, file, is_harmless, normalizer, post_processor, pre_tokenizer,
-    spaces,
-};
+use super::{fields, file, is_harmless, pre_tokenizer, spaces};
 use crate::error::Result;
 use crate::formats::ranks::{EMPTY_NOTE, is_rule_of_ranks, pairs_of_ranks};
 use crate::memory;
@@ -46,7 +43,7 @@ pub fn write(parts: &TokenizerParts) -> Result<String> {
         ("version", json!("1.0")),
         ("truncation", note(parts, file::TRUNCATION_NOTE)),
         ("padding", note(parts, file::PADDING_NOTE)),
-        ("added_tokens", entries_of_added::write(&without_lookalikes(parts), &normalized)),
+        ("added_tokens", fields::write_added_tokens(&without_lookalikes(parts), &normalized)),
         ("normalizer", before_split),
         ("pre_tokenizer", split),
         ("post_processor", processor(parts)),
@@ -90,7 +87,7 @@ fn note(parts: &TokenizerParts, name: &str) -> Value {
 fn processor(parts: &TokenizerParts) -> Value {
     let from_notes = note(parts, file::PROCESSOR_NOTE);
     if from_notes.is_null() {
-        post_processor::write(&parts.rules.post_processor)
+        fields::write_post_processor(&parts.rules.post_processor)
     } else {
         from_notes
     }
@@ -116,13 +113,15 @@ fn around(parts: &TokenizerParts) -> (Value, Value) {
         if !splits && by_normalizer {
             let steps = spaces::normalizer(prefix);
             // Always a sequence, as `transformers` writes it.
-            let steps: Vec<Value> =
-                steps.iter().map(|step| normalizer::write(std::slice::from_ref(step))).collect();
+            let steps: Vec<Value> = steps
+                .iter()
+                .map(|step| fields::write_normalizer(std::slice::from_ref(step)))
+                .collect();
             return (json!({"type": "Sequence", "normalizers": steps}), Value::Null);
         }
         return (Value::Null, pre_tokenizer::write_metaspace(META, prefix, splits));
     }
-    let normalizer = normalizer::write(&rules.normalizer.steps);
+    let normalizer = fields::write_normalizer(&rules.normalizer.steps);
     if let Some(from_notes) = steps_from_notes(parts) {
         return (normalizer, from_notes);
     }
@@ -152,9 +151,9 @@ fn decoder(parts: &TokenizerParts) -> Value {
     }
     let rules = &parts.rules;
     match (&rules.decoder, space_prefix(rules)) {
-        (Decoder::Steps(steps), _) => normalizer::write_decoder(steps),
-        (Decoder::Bytes, Some(prefix)) => normalizer::write_decoder(&spaces::decoder(prefix)),
-        (Decoder::Bytes, None) => normalizer::write_decoder(&[DecoderStep::ByteLevel]),
+        (Decoder::Steps(steps), _) => fields::write_decoder(steps),
+        (Decoder::Bytes, Some(prefix)) => fields::write_decoder(&spaces::decoder(prefix)),
+        (Decoder::Bytes, None) => fields::write_decoder(&[DecoderStep::ByteLevel]),
     }
 }
 

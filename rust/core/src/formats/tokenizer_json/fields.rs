@@ -1,0 +1,437 @@
+//! The fields `normalizer`, `decoder`, `post_processor` and `added_tokens`, and the values that they
+//! become.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value, json};
+
+use crate::error::Result;
+use crate::formats::tokenizer_json::json::{JsonNode, sequence};
+use crate::formats::tokenizer_json::oniguruma::{self, from_oniguruma};
+use crate::formats::tokenizer_json::pre_tokenizer;
+use crate::formats::tokenizer_json::tables::IdsByName;
+use crate::rules::{
+    AddedToken, DecoderStep, NormalizerStep, PostProcessor, ReplacePattern, SpacePrefix,
+    TemplatePiece,
+};
+
+/// The steps without further values.
+const PLAIN: [NormalizerStep; 6] = [
+    NormalizerStep::Nfc,
+    NormalizerStep::Nfd,
+    NormalizerStep::Nfkc,
+    NormalizerStep::Nfkd,
+    NormalizerStep::Lowercase,
+    NormalizerStep::StripAccents,
+];
+
+/// The steps of a normalizer. Steps that change no text are left out.
+pub(super) fn read_normalizer(node: &JsonNode<'_>) -> Result<Vec<NormalizerStep>> {
+    let mut steps = Vec::new();
+    for node in node.flat("normalizers")? {
+        steps.extend(step(&node)?);
+    }
+    Ok(steps)
+}
+
+fn step(node: &JsonNode<'_>) -> Result<Option<NormalizerStep>> {
+    let kind = node.kind()?;
+    if let Some(step) = PLAIN.iter().find(|step| step.kind() == kind) {
+        return Ok(Some(step.clone()));
+    }
+    match kind {
+        "Strip" => {
+            let (left, right) =
+                (node.get("strip_left")?.boolean()?, node.get("strip_right")?.boolean()?);
+            Ok((left || right).then_some(NormalizerStep::Strip { left, right }))
+        }
+        "Prepend" => {
+            let text = node.get("prepend")?.text()?;
+            Ok((!text.is_empty()).then(|| NormalizerStep::Prepend(text.to_owned())))
+        }
+        "Replace" => {
+            let (pattern, content) = replace(node)?;
+            // Where several characters replace the same ones, their offsets change.
+            let is_one = content.chars().count() == 1;
+            let changes = !is_one || pattern != ReplacePattern::Literal(content.clone());
+            Ok(changes.then_some(NormalizerStep::Replace { pattern, content }))
+        }
+        other => Err(node.unsupported(format!(
+            "{other} is not supported; supported are NFC, NFD, NFKC, NFKD, Lowercase, \
+                 StripAccents, Strip, Prepend, Replace and Sequence; take it out of the file, and \
+                 normalize texts yourself"
+        ))),
+    }
+}
+
+/// The pattern and the content of a `Replace`, which is a normalizer or a decoder.
+pub(super) fn replace(node: &JsonNode<'_>) -> Result<(ReplacePattern, String)> {
+    let pattern = node.get("pattern")?;
+    let content = node.get("content")?.text()?.to_owned();
+    let pattern = match (pattern.find("String")?, pattern.find("Regex")?) {
+        (Some(text), None) if !text.text()?.is_empty() => {
+            ReplacePattern::Literal(text.text()?.to_owned())
+        }
+        (None, Some(regex)) => {
+            let expression = from_oniguruma(regex.text()?, &regex.place)?;
+            oniguruma::check_not_empty(&expression, &regex.place)?;
+            ReplacePattern::Regex(expression)
+        }
+        (Some(text), None) => {
+            return Err(text.unsupported("an empty text occurs between all characters"));
+        }
+        _ => return Err(pattern.invalid("it is neither a String nor a Regex")),
+    };
+    Ok((pattern, content))
+}
+
+/// The field for a normalizer; null if it has no steps. [`NormalizerStep::Spaces`] stands for two
+/// steps of this format.
+pub(super) fn write_normalizer(steps: &[NormalizerStep]) -> Value {
+    sequence(steps.iter().filter_map(write_step).collect(), "normalizers")
+}
+
+fn write_step(step: &NormalizerStep) -> Option<Value> {
+    Some(match step {
+        NormalizerStep::Strip { left, right } => {
+            json!({"type": "Strip", "strip_left": left, "strip_right": right})
+        }
+        NormalizerStep::Prepend(text) => json!({"type": "Prepend", "prepend": text}),
+        NormalizerStep::Replace { pattern, content } => write_replace(pattern, content),
+        // The writer of spaces knows whether they are a normalizer or a pre-tokenizer.
+        NormalizerStep::Spaces(_) => return None,
+        plain => json!({"type": plain.kind()}),
+    })
+}
+
+/// A `Replace`, as a normalizer or a decoder.
+pub(super) fn write_replace(pattern: &ReplacePattern, content: &str) -> Value {
+    let pattern = match pattern {
+        ReplacePattern::Literal(text) => json!({"String": text}),
+        ReplacePattern::Regex(regex) => json!({"Regex": oniguruma::to_oniguruma(regex)}),
+    };
+    json!({"type": "Replace", "pattern": pattern, "content": content})
+}
+
+// ---------------------------------------------------------------------------- decoder
+
+/// The steps of a decoder.
+pub(super) fn read_decoder(node: &JsonNode<'_>) -> Result<Vec<DecoderStep>> {
+    node.flat("decoders")?.iter().map(decoder_step).collect()
+}
+
+fn decoder_step(node: &JsonNode<'_>) -> Result<DecoderStep> {
+    Ok(match node.kind()? {
+        "ByteLevel" => DecoderStep::ByteLevel,
+        "ByteFallback" => DecoderStep::ByteFallback,
+        "Fuse" => DecoderStep::Fuse,
+        "Replace" => {
+            let (pattern, content) = replace(node)?;
+            DecoderStep::Replace { pattern, content }
+        }
+        "Strip" => DecoderStep::Strip {
+            content: node.get("content")?.character()?,
+            start: node.get("start")?.number()? as usize,
+            stop: node.get("stop")?.number()? as usize,
+        },
+        "Metaspace" => {
+            let (replacement, scheme) = pre_tokenizer::metaspace(node)?;
+            DecoderStep::Metaspace { replacement, drops_first: scheme != "never" }
+        }
+        "BPEDecoder" => DecoderStep::WordSuffix(node.get("suffix")?.text()?.to_owned()),
+        "WordPiece" => DecoderStep::WordPiece {
+            prefix: node.get("prefix")?.text()?.to_owned(),
+            cleanup: node.get("cleanup")?.boolean()?,
+        },
+        other => {
+            return Err(node.unsupported(format!(
+                "{other} is not supported; supported are ByteLevel, ByteFallback, Fuse, Replace, \
+                 Strip, Metaspace, BPEDecoder, WordPiece and Sequence"
+            )));
+        }
+    })
+}
+
+/// The field for a decoder; null if it has no steps.
+pub(super) fn write_decoder(steps: &[DecoderStep]) -> Value {
+    sequence(steps.iter().map(write_decoder_step).collect(), "decoders")
+}
+
+fn write_decoder_step(step: &DecoderStep) -> Value {
+    match step {
+        DecoderStep::ByteLevel => pre_tokenizer::byte_level(false, true),
+        DecoderStep::ByteFallback | DecoderStep::Fuse => json!({"type": step.kind()}),
+        DecoderStep::Replace { pattern, content } => write_replace(pattern, content),
+        DecoderStep::Strip { content, start, stop } => {
+            json!({"type": "Strip", "content": content, "start": start, "stop": stop})
+        }
+        DecoderStep::Metaspace { replacement, drops_first } => {
+            let prefix = if *drops_first { SpacePrefix::Missing } else { SpacePrefix::Never };
+            pre_tokenizer::write_metaspace(*replacement, prefix, true)
+        }
+        DecoderStep::WordSuffix(suffix) => json!({"type": "BPEDecoder", "suffix": suffix}),
+        DecoderStep::WordPiece { prefix, cleanup } => {
+            json!({"type": "WordPiece", "prefix": prefix, "cleanup": cleanup})
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------- post-processor
+//
+// The field `post_processor`, and the value that it becomes.
+
+/// The entries of a list of a template at most: each piece of a token has all ids of the token.
+const MAX_ENTRIES: usize = 64;
+
+/// The value of a post-processor.
+pub(super) fn read_post_processor(node: &JsonNode<'_>) -> Result<PostProcessor> {
+    let mut processor = PostProcessor::default();
+    for node in node.flat("processors")? {
+        let one = match node.kind()? {
+            "ByteLevel" => {
+                PostProcessor { trim_offsets: trims(&node, false)?, ..PostProcessor::default() }
+            }
+            "TemplateProcessing" => template(&node)?,
+            "RobertaProcessing" => roberta(&node)?,
+            "BertProcessing" => bert(&node)?,
+            other => {
+                return Err(node.unsupported(format!(
+                    "{other} is not supported; supported are TemplateProcessing, \
+                     RobertaProcessing, BertProcessing, ByteLevel and Sequence"
+                )));
+            }
+        };
+        add(&mut processor, one, &node)?;
+    }
+    Ok(processor)
+}
+
+/// Add one processor of a sequence.
+fn add(all: &mut PostProcessor, one: PostProcessor, node: &JsonNode<'_>) -> Result<()> {
+    if !all.single.is_empty() && !one.single.is_empty() {
+        return Err(node.unsupported("two templates in a sequence"));
+    }
+    if all.trim_offsets.is_some()
+        && one.trim_offsets.is_some()
+        && all.trim_offsets != one.trim_offsets
+    {
+        return Err(node.unsupported("offsets are trimmed twice, in different ways"));
+    }
+    if all.single.is_empty() {
+        (all.single, all.pair) = (one.single, one.pair);
+    }
+    all.trim_offsets = all.trim_offsets.or(one.trim_offsets);
+    Ok(())
+}
+
+/// Whether offsets are trimmed, and then whether the first space counts as added.
+fn trims(node: &JsonNode<'_>, required: bool) -> Result<Option<bool>> {
+    let trims = if required {
+        node.get("trim_offsets")?.boolean()?
+    } else {
+        node.flag("trim_offsets", true)?
+    };
+    let adds = node.flag("add_prefix_space", true)?;
+    Ok(trims.then_some(adds))
+}
+
+/// The name and the id of a token, in a list.
+fn named(node: &JsonNode<'_>) -> Result<(String, u32)> {
+    match &node.list()?[..] {
+        [name, id] => Ok((name.text()?.to_owned(), id.number()?)),
+        _ => Err(node.invalid("expected the name and the id of a token")),
+    }
+}
+
+fn ids((name, id): &(String, u32), type_id: u32) -> TemplatePiece {
+    TemplatePiece::Ids { name: name.clone(), ids: vec![*id], type_id }
+}
+
+const fn text(which: u8, type_id: u32) -> TemplatePiece {
+    TemplatePiece::Text { which, type_id }
+}
+
+fn roberta(node: &JsonNode<'_>) -> Result<PostProcessor> {
+    let (begin, end) = (named(&node.get("cls")?)?, named(&node.get("sep")?)?);
+    let [begin, end] = [ids(&begin, 0), ids(&end, 0)];
+    let single = vec![begin, text(0, 0), end.clone()];
+    let pair = [single.clone(), vec![end.clone(), text(1, 0), end]].concat();
+    Ok(PostProcessor { single, pair, trim_offsets: trims(node, true)? })
+}
+
+fn bert(node: &JsonNode<'_>) -> Result<PostProcessor> {
+    let (begin, end) = (named(&node.get("cls")?)?, named(&node.get("sep")?)?);
+    let single = vec![ids(&begin, 0), text(0, 0), ids(&end, 0)];
+    let pair = [single.clone(), vec![text(1, 1), ids(&end, 1)]].concat();
+    Ok(PostProcessor { single, pair, trim_offsets: None })
+}
+
+/// The value of a template; that of none for one that adds nothing, as `transformers` writes it.
+fn template(node: &JsonNode<'_>) -> Result<PostProcessor> {
+    let tokens = node.get("special_tokens")?;
+    let pieces = |name| -> Result<Vec<TemplatePiece>> {
+        entries(&node.get(name)?)?.iter().map(|piece| self::piece(piece, &tokens)).collect()
+    };
+    let single = pieces("single")?;
+    let texts = single.iter().filter(|piece| matches!(piece, TemplatePiece::Text { .. }));
+    let count = texts.count();
+    if count != 1 {
+        let reason = format!("it has the text {count} times; supported is once");
+        return Err(node.get("single")?.unsupported(reason));
+    }
+    let pair = pieces("pair")?;
+    if single == [text(0, 0)] && pair == [text(0, 0), text(1, 1)] {
+        return Ok(PostProcessor::default());
+    }
+    Ok(PostProcessor { single, pair, trim_offsets: None })
+}
+
+fn entries<'a>(node: &JsonNode<'a>) -> Result<Vec<JsonNode<'a>>> {
+    let list = node.list()?;
+    if list.len() <= MAX_ENTRIES {
+        return Ok(list);
+    }
+    let reason = format!("it has {} entries; supported are {MAX_ENTRIES}", list.len());
+    Err(node.unsupported(reason))
+}
+
+fn piece(node: &JsonNode<'_>, tokens: &JsonNode<'_>) -> Result<TemplatePiece> {
+    if let Some(sequence) = node.find("Sequence")? {
+        let id = sequence.get("id")?;
+        let which = match id.text()? {
+            "A" => 0,
+            "B" => 1,
+            other => return Err(id.invalid(format!("{other:?} is neither A nor B"))),
+        };
+        return Ok(text(which, sequence.get("type_id")?.number()?));
+    }
+    let special = node.get("SpecialToken")?;
+    let name = special.get("id")?;
+    let token = tokens
+        .find(name.text()?)?
+        .ok_or_else(|| name.invalid(format!("{:?} is not one of special_tokens", name.value)))?;
+    let ids = entries(&token.get("ids")?)?.iter().map(JsonNode::number).collect::<Result<_>>()?;
+    let name = name.text()?.to_owned();
+    Ok(TemplatePiece::Ids { name, ids, type_id: special.get("type_id")?.number()? })
+}
+
+/// The field for a post-processor; null if it does nothing.
+pub(super) fn write_post_processor(processor: &PostProcessor) -> Value {
+    let trims = processor.trim_offsets.map(|adds| pre_tokenizer::byte_level(adds, true));
+    let template = (!processor.single.is_empty()).then(|| write_template(processor));
+    sequence(trims.into_iter().chain(template).collect(), "processors")
+}
+
+fn write_template(processor: &PostProcessor) -> Value {
+    let mut tokens = Map::new();
+    for piece in processor.single.iter().chain(&processor.pair) {
+        if let TemplatePiece::Ids { name, ids, .. } = piece {
+            let names = vec![name; ids.len()];
+            tokens.insert(name.clone(), json!({"id": name, "ids": ids, "tokens": names}));
+        }
+    }
+    let write = |pieces: &[TemplatePiece]| -> Value { pieces.iter().map(write_piece).collect() };
+    json!({"type": "TemplateProcessing", "single": write(&processor.single),
+        "pair": write(&processor.pair), "special_tokens": tokens})
+}
+
+fn write_piece(piece: &TemplatePiece) -> Value {
+    match piece {
+        TemplatePiece::Text { which, type_id } => {
+            let name = if *which == 0 { "A" } else { "B" };
+            json!({"Sequence": {"id": name, "type_id": type_id}})
+        }
+        TemplatePiece::Ids { name, type_id, .. } => {
+            json!({"SpecialToken": {"id": name, "type_id": type_id}})
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------- added tokens
+//
+// The field `added_tokens`, and the values that it becomes.
+//
+// `tokenizers` ignores the ids of the file and assigns them itself: that of the vocabulary, or else
+// the next free one after it. A file whose ids differ from those is refused.
+
+/// The added tokens of a file, in the order of the file.
+///
+/// `ids` are those of the vocabulary. Of two entries with the same content the last one counts, and
+/// an empty one never does, as in `tokenizers`.
+pub(super) fn read_added_tokens(
+    node: Option<JsonNode<'_>>,
+    ids: &IdsByName<'_>,
+) -> Result<Vec<AddedToken>> {
+    let Some(node) = node else { return Ok(Vec::new()) };
+    let mut tokens: Vec<AddedToken> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut next = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+    let behind: HashMap<u32, &str> =
+        ids.iter().filter(|(_, id)| **id >= next).map(|(name, id)| (*id, *name)).collect();
+    for entry in node.list()? {
+        let token = token(&entry)?;
+        if token.content.is_empty() {
+            continue;
+        }
+        let earlier_id = places.get(&token.content).map(|&at| tokens[at].id);
+        let assigned = earlier_id.or_else(|| ids.get(token.content.as_str()).copied());
+        let id = assigned.unwrap_or(next);
+        if id != token.id {
+            return Err(entry.get("id")?.invalid(format!(
+                "{:?} has the id {}, but tokenizers would assign {id}",
+                token.content, token.id
+            )));
+        }
+        if assigned.is_none() {
+            next += 1;
+            if let Some(name) = behind.get(&id) {
+                let reason =
+                    format!("{:?} has the id {id}, which is also that of {name:?}", token.content);
+                return Err(entry.get("id")?.invalid(reason));
+            }
+        }
+        if let Some(&at) = places.get(&token.content) {
+            tokens[at] = token;
+        } else {
+            places.insert(token.content.clone(), tokens.len());
+            tokens.push(token);
+        }
+    }
+    Ok(tokens)
+}
+
+fn token(node: &JsonNode<'_>) -> Result<AddedToken> {
+    let content = node.get("content")?.text()?;
+    Ok(AddedToken {
+        id: node.get("id")?.number()?,
+        content: content.to_owned(),
+        special: node.flag("special", true)?,
+        lstrip: node.flag("lstrip", false)?,
+        rstrip: node.flag("rstrip", false)?,
+        single_word: node.flag("single_word", false)?,
+        normalized: node.flag("normalized", false)?,
+    })
+}
+
+/// Without a normalizer, `normalized` only tells which tokens are found first. Where it is the same
+/// for all of them, it tells nothing: then no token has it, and the result are the contents of those
+/// that had it.
+pub(super) fn without_normalized(tokens: &mut [AddedToken]) -> Vec<String> {
+    if !tokens.iter().all(|token| token.normalized) {
+        return Vec::new();
+    }
+    for token in tokens.iter_mut() {
+        token.normalized = false;
+    }
+    tokens.iter().map(|token| token.content.clone()).collect()
+}
+
+/// The field for added tokens; `normalized` are the contents of those that had this flag in the file
+/// they come from, although it tells nothing.
+pub(super) fn write_added_tokens(tokens: &[AddedToken], normalized: &HashSet<String>) -> Value {
+    let entry = |token: &AddedToken| {
+        let normalized = token.normalized || normalized.contains(&token.content);
+        json!(AddedToken { normalized, ..token.clone() })
+    };
+    tokens.iter().map(entry).collect()
+}
