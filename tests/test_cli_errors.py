@@ -58,7 +58,7 @@ def error_of(
         ("train --ties x", "invalid value for '--ties'"),
         ("render a.txt --template bad.jinja", "bad.jinja is not UTF-8 at byte 1"),
         ("convert tokenizer x --format foo", "there is no format 'foo'"),
-        ("convert tokenizer x --format tekken", "the format tekken is only read"),
+        ("convert tokenizer x --format tekken", "there is no format 'tekken' to write"),
         ("convert tokenizer x", "pass --format, one of"),
         ("evaluate --against none --token-bytes x.foo", "x.foo must end in .npy or .pt"),
         ("nonsense", "no such command 'nonsense'; see bytepair --help"),

@@ -17,8 +17,8 @@ from bytepair.compat import export_losses, to_huggingface, to_transformers
 from bytepair.errors import FormatError, LossError, OverwriteError
 from bytepair.files.safe import Cursor
 from bytepair.formats import gguf
-from bytepair.properties import metadata, post_processor
-from bytepair.properties.entries import ENTRIES, FLAGS, TOKENS
+from bytepair.properties import metadata
+from bytepair.properties.roles import ENTRIES, FLAGS, TOKENS
 from bytepair.tokenizer.vocabulary import with_roles_of
 from formats import TARGETS, json_of, load, load_options, small
 from messages import told
@@ -75,7 +75,7 @@ VALUES: dict[str, st.SearchStrategy[str]] = {
         max_size=3,
     ).map(json.dumps),
     "stop_tokens": st.lists(names, min_size=1, max_size=4, unique=True).map(json.dumps),
-    post_processor.NOTE: st.builds(
+    metadata.POST_PROCESSOR: st.builds(
         template, st.lists(names, max_size=2), st.lists(names, max_size=2)
     ).map(json.dumps),
 }
@@ -120,9 +120,9 @@ def test_every_entry_is_equal_or_reported(
             stated = {
                 note: table.get(value, value)
                 for note, value in stated.items()
-                if note not in {post_processor.NOTE, "stop_tokens"}
+                if note not in {metadata.POST_PROCESSOR, "stop_tokens"}
             }
-        processor = json.loads(stated.get(post_processor.NOTE, "null"))
+        processor = json.loads(stated.get(metadata.POST_PROCESSOR, "null"))
         before = load(json_of(base) | {"post_processor": processor}).replace(notes=stated)
         path = tmp_path_factory.mktemp("x") / files[target]
         losses = export_losses(before, path if target == "alone" else format)
@@ -504,9 +504,9 @@ def test_damaged_notes_of_native_files_are_errors_of_bytepair() -> None:
     tok = plain().replace(notes={"stop_tokens": f"[{1 << 70}]"})
     with told(FormatError):
         export_losses(tok, "gguf")
-    tok = plain().replace(notes={post_processor.NOTE: '{"type": "x", "cls": [1], "sep": []}'})
-    assert not bytepair.prune(tok, 263).tokenizer.notes[post_processor.NOTE]
-    tok = plain().replace(notes={post_processor.NOTE: '{"type": "ByteLevel", "processors": 5}'})
+    tok = plain().replace(notes={metadata.POST_PROCESSOR: '{"type": "x", "cls": [1], "sep": []}'})
+    assert not bytepair.prune(tok, 263).tokenizer.notes[metadata.POST_PROCESSOR]
+    tok = plain().replace(notes={metadata.POST_PROCESSOR: '{"type": "ByteLevel", "processors": 5}'})
     for convert in (to_huggingface, to_transformers):
         with told(FormatError):
             convert(tok)

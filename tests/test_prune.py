@@ -21,6 +21,7 @@ from bytepair import AddedToken, _core, reference
 from bytepair.errors import CountsError, UnknownIdError, VocabularyError
 from bytepair.evaluate import compression_curve
 from bytepair.formats import huggingface, pieces
+from bytepair.formats.parts import Parts
 from bytepair.tokenizer import pruning
 from bytepair.tokenizer.pruning import Pruned
 from commands import run
@@ -70,8 +71,17 @@ def by_characters(rng: random.Random, size: int) -> bytepair.Tokenizer:
     special = {"<s>": 0, names[0]: ids[names[0]]}
     special.pop(META, None)
     form = "spaces" if rng.random() < 0.5 else "spaces always"
-    parts = pieces.of_characters(ids, merges, form, special, {}, "ids", user_defined)
-    return bytepair.Tokenizer(parts.model())
+    tokens = {name.replace(META, " ").encode(): ids[name] for name in names}
+    twins = {}
+    for name, byte in pieces.BYTES.items():
+        if tokens.setdefault(bytes([byte]), ids[name]) != ids[name]:
+            twins[ids[name]] = bytes([byte])
+    pairs = [tuple(name.replace(META, " ").encode() for name in pair) for pair in merges]
+    rules = _core.TextRules(
+        _core.harmless_pattern(list(tokens)), normalizer=[form],
+        user_defined=[ids[name] for name in user_defined],
+    )  # fmt: skip
+    return bytepair.Tokenizer(Parts(tokens, rules, special, pairs, twins=twins).model())
 
 
 def any_tokenizer(seed: int) -> tuple[random.Random, bytepair.Tokenizer]:

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 import bytepair
-from bytepair.engines.vocabularies import stop_ids
+from bytepair.engines import stop_ids
 from bytepair.errors import SpecialTokenError
 from bytepair.properties.tokens import all_tokens
 from messages import told

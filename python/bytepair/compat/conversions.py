@@ -14,9 +14,10 @@ from bytepair._internal.checks import check_choice, check_many, check_whole, int
 from bytepair.corpus import arrow
 from bytepair.errors import ArgumentError, FormatError, LossError
 from bytepair.files.outputs import write_files
+from bytepair.formats import huggingface
+from bytepair.formats.huggingface.companions import GENERATION
 from bytepair.formats.parts import Losses, WrittenFormat
 from bytepair.properties import roles
-from bytepair.properties.entries import GENERATION
 from bytepair.tokenizer.results import Ids, SpecialMode
 
 if TYPE_CHECKING:
@@ -33,13 +34,7 @@ FORMATS: Final = get_args(WrittenFormat)
 
 
 def to_tiktoken(tokenizer: _core.Tokenizer, name: str = "bytepair") -> tiktoken.Encoding:
-    """Convert the tokenizer to a `tiktoken.Encoding`.
-
-    Its ids are the same for every text.
-
-    Args:
-        tokenizer: the tokenizer.
-        name: the name of the encoding.
+    """Convert the tokenizer to a `tiktoken.Encoding` of this name, with the same ids.
 
     Raises:
         ValueError: if the merge rule is not "ranks", the pattern does not match all text, or
@@ -69,7 +64,6 @@ def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> token
             if not, they are text, as in `Tokenizer.encode`.
 
     Raises:
-        ImportError: if the package `tokenizers` is not installed.
         LossError: if a special token equals an ordinary token.
         FormatError: if notes of a damaged file make it invalid there.
 
@@ -80,15 +74,18 @@ def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> token
         True
     """
     from bytepair._internal.extras import tokenizers
-    from bytepair.formats import huggingface
 
-    if lost := huggingface.losses(tokenizer):
-        raise LossError("huggingface", lost)
+    _check_held(tokenizer)
     text = huggingface.text(tokenizer)
     with _read_by("tokenizers"):
         exported: tokenizers.Tokenizer = tokenizers.tokenizers.Tokenizer.from_str(text)
     exported.encode_special_tokens = not special
     return exported
+
+
+def _check_held(tokenizer: _core.Tokenizer) -> None:
+    if lost := huggingface.losses(tokenizer):
+        raise LossError("huggingface", lost)
 
 
 @contextmanager
@@ -106,17 +103,8 @@ def to_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokeni
     It equals `AutoTokenizer.from_pretrained` of the folder that `Tokenizer.export` writes. As
     always in `transformers`, special tokens in texts become their ids.
 
-    Args:
-        tokenizer: the tokenizer.
-
-    Returns:
-        The tokenizer; its attribute `generation_config` says where generation stops, for
-        `model.generation_config`.
-
-    Raises:
-        ImportError: if the package `transformers` is not installed.
-        LossError: if a special token equals an ordinary token.
-        FormatError: if notes of a damaged file make it invalid there.
+    Its attribute `generation_config` says where generation stops, for `model.generation_config`.
+    Errors are as in `to_huggingface`.
 
     Example:
         >>> import bytepair
@@ -128,10 +116,8 @@ def to_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokeni
     from tempfile import TemporaryDirectory
 
     from bytepair._internal.extras import transformers
-    from bytepair.formats import huggingface
 
-    if lost := huggingface.losses(tokenizer):
-        raise LossError("huggingface", lost)
+    _check_held(tokenizer)
     with TemporaryDirectory() as name:
         folder = Path(name)
         write_files(folder, huggingface.files(tokenizer, folder))
@@ -141,9 +127,8 @@ def to_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokeni
         kind = transformers.GenerationConfig
         fast.generation_config = kind.from_pretrained(folder) if stops else kind()
     templates = roles.chat_templates(tokenizer)  # with the tags that it reads
-    fast.chat_template = (
-        templates if templates.keys() - {roles.DEFAULT} else roles.chat_template(tokenizer)
-    )
+    others = templates.keys() - {roles.DEFAULT}
+    fast.chat_template = templates if others else templates.get(roles.DEFAULT)
     fast.name_or_path = tokenizer.notes.get("name", "")
     fast.init_kwargs["name_or_path"] = fast.name_or_path
     return fast
@@ -167,9 +152,6 @@ def export_losses(
         A description of everything that the format cannot represent, or that programs which
         read it handle differently; empty if nothing is lost. Its attribute `hint` says how
         less is lost.
-
-    Raises:
-        ValueError: if the format does not exist.
 
     Example:
         >>> import bytepair
@@ -227,6 +209,8 @@ def encode_arrow(
         >>> column.to_pylist()
         [[259, 33], None, []]
     """
+    import numpy as np
+
     from bytepair._internal.extras import pyarrow as pa
 
     texts = arrow.import_column(array)
@@ -239,7 +223,7 @@ def encode_arrow(
             tokenizer, arrow.data(present), arrow.offsets(present),
             special=special, prepend=prepend, append=append, threads=threads,
         )  # fmt: skip
-        encoded.append((ids, ends, plain.is_valid() if plain.null_count else None))
+        encoded.append((ids, ends, np.asarray(plain.is_valid())))
     large = any(ends[-1] > MOST_IN_LIST_ARRAY for _, ends, _ in encoded)
     lists = [_lists(*parts, large=large) for parts in encoded]
     if not isinstance(texts, pa.ChunkedArray):
@@ -299,11 +283,12 @@ def pad(
     filler = 0 if mask.all() else roles.id_of(tokenizer, "pad")
     ids = np.full((len(rows), width), filler, np.int32)
     ids[mask] = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum()))
-    kinds = (np.int32, np.uint8) if tensors is None else (np.int64, np.int64)
-    batch: dict[str, NDArray[np.integer]] = {
-        "input_ids": ids.astype(kinds[0]), "attention_mask": mask.astype(kinds[1])
-    }  # fmt: skip
-    if check_choice("tensors", tensors, ("np", "pt", None)) != "pt":
+    batch: dict[str, NDArray[np.integer]]
+    batch = {"input_ids": ids, "attention_mask": mask.astype(np.uint8)}
+    if check_choice("tensors", tensors, ("np", "pt", None)) is None:
+        return batch
+    batch = {name: rows.astype(np.int64) for name, rows in batch.items()}
+    if tensors == "np":
         return batch
     from bytepair._internal.extras import torch
 
@@ -311,17 +296,14 @@ def pad(
 
 
 def _lists(
-    ids: Ids, offsets: NDArray[np.int64], valid: pa.BooleanArray | None, *, large: bool
+    ids: Ids, offsets: NDArray[np.int64], valid: NDArray[np.bool_], *, large: bool
 ) -> pa.ListArray | pa.LargeListArray:
+    """The ids of each text as a list, and a null where there is no text."""
     import numpy as np
 
     from bytepair._internal.extras import pyarrow as pa
 
-    mask = None
-    if valid is not None:
-        lengths = np.zeros(len(valid), np.int64)
-        lengths[np.asarray(valid)] = np.diff(offsets)
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        mask = pa.array(~np.asarray(valid))
     kind, width = (pa.LargeListArray, np.int64) if large else (pa.ListArray, np.int32)
-    return kind.from_arrays(pa.array(offsets.astype(width)), pa.array(ids), mask=mask)
+    starts = offsets[np.concatenate([[0], np.cumsum(valid)])].astype(width)
+    nulls = None if valid.all() else np.append(~valid, False)
+    return kind.from_arrays(pa.array(starts, mask=nulls), pa.array(ids))

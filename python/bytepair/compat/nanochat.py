@@ -8,8 +8,8 @@ favour of `RustBPETokenizer`. The loaders also accept nanochat's own `RustBPETok
 reads bytepair's own file; a folder that has only `tokenizer.pkl` is read if `allow_pickle=True`,
 and then only the four values of an encoding are read from it: no code in it can run.
 
-Where nanochat has an assertion, a `ValueError` says what to do. The loaders yield the same batches
-and states as nanochat's, in tensors that the next batch does not overwrite.
+Where nanochat has an assertion, a `ValueError` says what to do. The loaders yield its batches and
+states, in tensors that the next batch does not overwrite.
 """
 
 from __future__ import annotations
@@ -93,14 +93,7 @@ class RustBPETokenizer:
     ) -> RustBPETokenizer:
         """Read a tokenizer from a folder, as `bytepair.load` does.
 
-        Args:
-            tokenizer_dir: the folder.
-            allow_pickle: whether `tokenizer.pkl` may be read if bytepair's own file is missing.
-
-        Raises:
-            FileNotFoundError: if the folder has no tokenizer.
-            FileFormatError: if there is only a pickle, and it is not allowed or contains anything
-                but an encoding.
+        With `allow_pickle`, `tokenizer.pkl` is read if bytepair's own file is missing.
         """
         return cls(load(Path(tokenizer_dir), allow_pickle=allow_pickle), "<|bos|>")
 
@@ -145,7 +138,10 @@ class RustBPETokenizer:
         num_threads: int = 8,
     ) -> Any:
         """Encode a text into ids, or a list of texts into lists of ids; see `Tokenizer.encode`."""
-        before, after = self._affix(prepend), self._affix(append)
+        before, after = (
+            self.encode_special(token) if isinstance(token, str) else token
+            for token in (prepend, append)
+        )
         if isinstance(text, str):
             return self.tokenizer.encode(text, prepend=before, append=after)
         if isinstance(text, list):
@@ -153,9 +149,6 @@ class RustBPETokenizer:
                 text, prepend=before, append=after, threads=num_threads
             )
         raise ValueError(f"the text must be a str or a list of str, not {type(text).__name__}")
-
-    def _affix(self, token: str | int | None) -> int | None:
-        return self.encode_special(token) if isinstance(token, str) else token
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The same as `encode`."""
@@ -177,12 +170,11 @@ class RustBPETokenizer:
 
         As in nanochat, other fields than `messages`, `role` and `content` are ignored.
         """
-        messages = conversation["messages"] if isinstance(conversation, Mapping) else conversation
         plain = [
             {name: message[name] for name in ("role", "content") if name in message}
             if isinstance(message, Mapping)
             else message
-            for message in messages
+            for message in _messages(conversation)
         ]
         return self.tokenizer.render_conversation(
             plain, max_tokens, template=NANOCHAT, on_untrained="keep"
@@ -190,7 +182,7 @@ class RustBPETokenizer:
 
     def render_for_completion(self, conversation: Conversation) -> list[int]:
         """Render all but the last message, the assistant's, and begin a new one."""
-        messages = conversation["messages"] if isinstance(conversation, Mapping) else conversation
+        messages = _messages(conversation)
         if messages[-1]["role"] != "assistant":
             raise ConversationError("the last message must be from the assistant")
         ids, _ = self.render_conversation({"messages": list(messages[:-1])})
@@ -211,7 +203,8 @@ class RustBPETokenizer:
         return "|".join(tokens)
 
 
-# ---------------------------------------------------------------------------- folders
+def _messages(conversation: Conversation) -> Any:
+    return conversation["messages"] if isinstance(conversation, Mapping) else conversation
 
 
 def get_base_dir() -> str:
@@ -230,8 +223,7 @@ def get_tokenizer(*, allow_pickle: bool = False) -> RustBPETokenizer:
 
 def token_bytes(tokenizer: RustBPETokenizer) -> list[int]:
     """The number of bytes of each id; 0 for special tokens and unused ids."""
-    lengths: list[int] = token_lengths(tokenizer.tokenizer).tolist()
-    return lengths
+    return list(map(int, token_lengths(tokenizer.tokenizer)))
 
 
 def get_token_bytes(device: str = "cpu") -> Any:
@@ -247,15 +239,11 @@ def get_token_bytes(device: str = "cpu") -> Any:
     return torch.tensor(token_bytes(get_tokenizer()), dtype=torch.int32, device=device)
 
 
-# ---------------------------------------------------------------------------- loaders
-
-
 def list_parquet_files(data_dir: str | None = None) -> list[str]:
     """The shards of text in a folder; None means `base_data_climbmix`, or else `base_data`."""
-    base = Path(get_base_dir())
-    climbmix = base / "base_data_climbmix"
-    default = climbmix if climbmix.exists() else base / "base_data"
-    folder = Path(data_dir) if data_dir is not None else default
+    folder = Path(data_dir) if data_dir is not None else Path(get_base_dir(), "base_data_climbmix")
+    if data_dir is None and not folder.exists():
+        folder = folder.with_name("base_data")
     return [str(path) for path in sorted(folder.glob("*.parquet"))]
 
 
@@ -323,16 +311,15 @@ def _loaded(
     import numpy as np
     import torch
 
-    files = list_parquet_files()
+    files = [Path(name) for name in list_parquet_files()]
     if not files:
         command = f"bytepair download climbmix -n 170 -o {get_base_dir()}/base_data_climbmix"
-        raise NotFoundError(
-            f"{get_base_dir()} has no shards of text", hint=f"download them: {command}"
-        )
+        hint = f"download them: {command}"
+        raise NotFoundError(f"{get_base_dir()} has no shards of text", hint=hint)
     bos, enc = tokenizer.id_to_token(tokenizer.bos_token_id), tokenizer.enc
     tok = enc._tokenizer if isinstance(enc, tiktoken.Encoding) else load(enc)
     batches = TextBatches(
-        [Path(name) for name in files], tok, batch_size, length,
+        files, tok, batch_size, length,
         TextOptions(split=split, bos=bos, **options), state=state, threads=threads,
         rank=int(os.environ.get("RANK", 0)), world_size=int(os.environ.get("WORLD_SIZE", 1)),
     )  # fmt: skip

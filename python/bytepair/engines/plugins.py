@@ -27,12 +27,12 @@ MODE: Final = "bytepair"
 def register_vllm() -> None:
     """Add the mode to the registries of vLLM, and use bytepair everywhere if that is asked for.
 
-    A vLLM that has no such registries is left as it is, with a line in the log. It may be called
-    any number of times.
+    A vLLM that has no such registries is left as it is, with a line in the log. vLLM calls it by
+    itself, any number of times.
 
     Example:
         >>> from bytepair.engines import plugins
-        >>> plugins.register_vllm()  # vLLM calls it by itself
+        >>> plugins.register_vllm()
     """
     if os.environ.get("BYTEPAIR_TRANSFORMERS") == "1":
         huggingface.use()
@@ -59,15 +59,8 @@ class VllmTokenizer:
         """Load a tokenizer as vLLM's mode `hf` does, to run on bytepair where that is exact.
 
         From then on, all that this process loads through `transformers` does, because vLLM's
-        stream of text must know both kinds.
-
-        Args:
-            path_or_repo_id: a folder, or a name on the hub.
-            args: as `AutoTokenizer.from_pretrained` takes them.
-            options: likewise.
-
-        Returns:
-            A tokenizer of `transformers`, as vLLM wants it.
+        stream of text must know both kinds. The arguments are those of
+        `AutoTokenizer.from_pretrained`; so is the result, as vLLM wants it.
         """
         huggingface.use()
         theirs: Any = importlib.import_module("vllm.tokenizers.hf")
@@ -77,13 +70,13 @@ class VllmTokenizer:
 def register_sglang() -> None:
     """Have SGLang load tokenizers that run on bytepair, if the environment asks for it.
 
-    It may be called any number of times. To have it without the environment, call
+    SGLang calls it by itself, any number of times. To have it without the environment, call
     `bytepair.compat.huggingface.use()` before the engine is made; its processes are told by the
     environment alone.
 
     Example:
         >>> from bytepair.engines import plugins
-        >>> plugins.register_sglang()  # SGLang calls it by itself
+        >>> plugins.register_sglang()
     """
     if os.environ.get("BYTEPAIR_TRANSFORMERS") == "1":
         huggingface.use()

@@ -38,8 +38,7 @@ def read(path: Path, options: LoadOptions) -> Parts:
     if files is None:
         raise FormatError(str(path), f"{VOCABULARY} and {MERGES} are not both there")
     ids = typed(parse_json(read_file(files[0]), VOCABULARY), dict, VOCABULARY)
-    for name, id in ids.items():
-        id_of(id, f"{VOCABULARY}[{name!r}]")
+    ids = {name: id_of(id, f"{VOCABULARY}[{name!r}]") for name, id in ids.items()}
     empty = ids.pop("", None)
     merges = parse_merges(read_file(files[1]))
     special = _special(ids, merges, options)
@@ -75,29 +74,23 @@ def read_vocabulary(ids: dict[str, int], place: str, options: LoadOptions) -> di
     its id is then unused.
     """
     tokens: dict[bytes, int] = {}
-    names: dict[int, str] = {}
     for name, id in ids.items():
         try:
             token = to_bytes(name)
         except UnicodeEncodeError:
-            lone = "the token contains an unpaired surrogate"
-            raise FormatError(f"{place}[{name!r}]", lone) from None
-        if not token:
-            if options.lossy and name:
-                continue
-            if not name:
-                raise UnsupportedError(f"{place}['']", "the token is empty", hint="remove it")
+            reason = "the token contains an unpaired surrogate"
+            raise FormatError(f"{place}[{name!r}]", reason) from None
+        if token:
+            tokens[token] = id
+        elif not options.lossy:
             raise UnsupportedError(
                 f"{place}[{name!r}]",
-                "a character of the token does not represent a byte, so this is not a byte-level "
+                "the characters of the token do not represent bytes, so this is not a byte-level "
                 "token",
                 option="lossy",
                 value=False,
                 hint="pass lossy=True to skip it",
             )
-        if id in names:
-            raise FormatError(f"{place}[{name!r}]", f"{names[id]!r} also has the id {id}")
-        tokens[token], names[id] = id, name
     return tokens
 
 

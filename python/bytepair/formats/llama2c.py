@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -30,7 +29,7 @@ from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, read_file
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.metadata import engine_tokens
 from bytepair.properties.roles import giving, roles
-from bytepair.properties.tokens import all_pairs, all_tokens, token_of
+from bytepair.properties.tokens import all_pairs, all_tokens
 
 #: The id of the first byte in `run.c`.
 FIRST_BYTE_ID: Final = 3
@@ -38,26 +37,16 @@ FIRST_BYTE_ID: Final = 3
 #: The score of a token that no merge produces.
 NO_MERGE_SCORE: Final = -1e6
 
+#: The roles of the ids in the header of each format, behind the length of the longest token.
+LLAMA2C: Final[tuple[str, ...]] = ()
+QWEN3: Final[tuple[str, ...]] = ("bos", "eos")
 
-@dataclass(frozen=True)
-class _Layout:
-    """The fields of the header after the length of the longest token."""
-
-    name: str
-    fields: tuple[str, ...]
-
-
-_ROLES: Final = {"begin": "bos", "end": "eos"}
-
-LLAMA2C: Final = _Layout("llama2c", ())
-QWEN3: Final = _Layout("qwen3", ("begin", "end"))
+#: What an id of the header is for.
+_WHAT: Final = {"bos": "begin", "eos": "end"}
 
 
-# ---------------------------------------------------------------------------- reading
-
-
-def is_one(data: bytes, layout: _Layout) -> bool:
-    """Whether the bytes are a complete file of this layout."""
+def is_one(data: bytes, layout: tuple[str, ...]) -> bool:
+    """Whether the bytes are a complete file with this header."""
     try:
         _entries(data, layout)
     except FormatError:
@@ -65,13 +54,12 @@ def is_one(data: bytes, layout: _Layout) -> bool:
     return True
 
 
-def read(path: Path, options: LoadOptions, layout: _Layout = LLAMA2C) -> Parts:
+def read(path: Path, options: LoadOptions, layout: tuple[str, ...] = LLAMA2C) -> Parts:
     """Read a file, with the pattern and the special tokens passed by the caller."""
     entries, header = _entries(read_file(path), layout)
     pattern = options.named_pattern()
     ids = ids_of(token for _, token in entries)
-    missing = [byte for byte in range(256) if bytes([byte]) not in ids]
-    if missing:
+    if missing := [byte for byte in range(256) if bytes([byte]) not in ids]:
         raise UnsupportedError(
             "tokens", f"the byte {missing[0]:#04x} has no token, so this is not byte-level BPE"
         )
@@ -79,7 +67,7 @@ def read(path: Path, options: LoadOptions, layout: _Layout = LLAMA2C) -> Parts:
     special = _special(ids, scores, options)
     names = {id: name for name, id in special.items()}
     tokens = {token: id for token, id in ids.items() if id not in names}
-    notes = {f"{_ROLES[field]}_token": names[id] for field, id in header.items() if id in names}
+    notes = {f"{role}_token": names[id] for role, id in header.items() if id in names}
     return Parts(tokens, pattern, special, _merges(tokens, scores), notes=notes)
 
 
@@ -92,10 +80,13 @@ def ids_of(tokens: Iterable[bytes]) -> dict[bytes, int]:
     return ids
 
 
-def _entries(data: bytes, layout: _Layout) -> tuple[list[tuple[float, bytes]], dict[str, int]]:
+def _entries(
+    data: bytes, layout: tuple[str, ...]
+) -> tuple[list[tuple[float, bytes]], dict[str, int]]:
+    """The score and the bytes of each id, and the ids of the header by their roles."""
     cursor = Cursor(data)
     longest = cursor.u32("the length of the longest token")
-    header = {field: cursor.u32(f"the id that is to {field} a text") for field in layout.fields}
+    header = {role: cursor.u32(f"the id that is to {_WHAT[role]} a text") for role in layout}
     entries: list[tuple[float, bytes]] = []
     while cursor.left:
         place = f"byte {cursor.at}"
@@ -108,9 +99,9 @@ def _entries(data: bytes, layout: _Layout) -> tuple[list[tuple[float, bytes]], d
         if not math.isfinite(score):
             raise FormatError(place, f"{score} is not a score")
         entries.append((score, cursor.take(length, "a token")))
-    for field, id in header.items():
+    for role, id in header.items():
         if id >= len(entries):
-            raise FormatError("byte 4", f"the id {id} to {field} a text is not in the file")
+            raise FormatError("byte 4", f"the id {id} to {_WHAT[role]} a text is not in the file")
     if not entries:
         raise FormatError(f"byte {cursor.at}", "there are no tokens")
     return entries, header
@@ -125,8 +116,7 @@ def _special(
             raise FormatError(
                 f"id {id}", f"it is not {name!r}, as in special_tokens", option="special_tokens"
             )
-    unmade = [token for token, score in scores.items() if score <= NO_MERGE_SCORE]
-    unmade = [token for token in unmade if len(token) > 1]
+    unmade = [token for token in ids if scores[token] <= NO_MERGE_SCORE and len(token) > 1]
     if options.special_tokens is None and unmade:
         raise FormatError(
             "special tokens",
@@ -157,10 +147,7 @@ def _merges(
     return sorted(all_pairs(tokens), key=lambda pair: order.get(pair[0] + pair[1], len(order)))
 
 
-# ---------------------------------------------------------------------------- writing
-
-
-def losses(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
+def losses(tokenizer: _core.Tokenizer, layout: tuple[str, ...] = LLAMA2C) -> list[str]:
     """What the file cannot represent, and what the engines do differently."""
     ids = tokenizer.mergeable_ranks()
     lost = _unknown_values(tokenizer, layout)
@@ -169,13 +156,10 @@ def losses(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
     names = map(str.encode, tokenizer.special_tokens)
     if made := [name.decode() for name in names if _is_made(name, ids, lengths)]:
         lost.append(f"protection of special tokens: the engines merge text to {made[0]!r}")
-    if layout is LLAMA2C:
+    if not layout:
         lost += _in_run_c(tokenizer)
     else:
-        lost.append(
-            "characters without a token: qwen3-rs starts with the characters of a text, and drops "
-            "those without a token"
-        )
+        lost.append("characters without a token: qwen3-rs drops them")
     if across := [token for token in ids if _crosses_character(token)]:
         lost.append(
             f"{len(across)} tokens with a part of a character, such as {across[0]!r}: the engines "
@@ -185,52 +169,37 @@ def losses(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
 
 
 def _in_run_c(tokenizer: _core.Tokenizer) -> list[str]:
-    """The assumptions of `run.c` of llama2.c that do not hold."""
     lost = ["the start of a text: run.c prepends a space"]
     if not _are_bytes_in_place(tokenizer):
-        lost.append(
-            "characters without a token: run.c uses the values of their bytes plus "
-            f"{FIRST_BYTE_ID} as ids, which are "
-            f"{_shown(tokenizer, *(byte + FIRST_BYTE_ID for byte in 'é'.encode()))} for 'é'"
-        )
+        how = f"run.c uses the values of their bytes plus {FIRST_BYTE_ID} as ids"
+        lost.append(f"characters without a token: {how}")
     if not _are_ends_in_place(tokenizer):
-        lost.append(
-            "BOS and EOS: run.c uses id 1 as BOS, at which it also stops, and id 2 as the end of a "
-            f"turn, which are {_shown(tokenizer, 1, 2)}"
-        )
-    with_zero = [token for token in tokenizer.mergeable_ranks() if len(token) > 1 and 0 in token]
-    if with_zero:
-        lost.append(
-            f"tokens with the byte 0, which ends a token in run.c, such as {with_zero[0]!r}"
-        )
+        how = "run.c uses id 1 as BOS, at which it also stops, and id 2 as the end of a turn"
+        lost.append(f"BOS and EOS: {how}")
+    tokens = tokenizer.mergeable_ranks()
+    if zero := next((token for token in tokens if len(token) > 1 and 0 in token), None):
+        lost.append(f"tokens with the byte 0, which ends a token in run.c, such as {zero!r}")
     return lost
 
 
 def _are_bytes_in_place(tokenizer: _core.Tokenizer) -> bool:
-    """Whether the ids of bytes are those that `run.c` uses."""
     ids = tokenizer.mergeable_ranks()
     return all(ids.get(bytes([byte])) == byte + FIRST_BYTE_ID for byte in range(256))
 
 
 def _are_ends_in_place(tokenizer: _core.Tokenizer) -> bool:
-    """Whether the ids of BOS and EOS are those that `run.c` uses."""
     special = tokenizer.special_tokens
     return special.get(roles(tokenizer).get("bos", "")) == 1 and 2 in special.values()
 
 
-def hints(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
+def hints(tokenizer: _core.Tokenizer, layout: tuple[str, ...] = LLAMA2C) -> list[str]:
     """How a file loses less."""
     ends = _ends(tokenizer)
-    ways = [giving(_ROLES[field]) for field in layout.fields if field not in ends]
+    ways = [giving(role) for role in layout if role not in ends]
     in_place = _are_bytes_in_place(tokenizer) and _are_ends_in_place(tokenizer)
-    if layout is LLAMA2C and not in_place:
+    if not layout and not in_place:
         ways.append("renumber the ids for run.c with bytepair.engines.with_sentencepiece_ids()")
     return ways
-
-
-def _shown(tokenizer: _core.Tokenizer, *ids: int) -> str:
-    there = filter(None, (token_of(tokenizer, id) for id in ids))
-    return " ".join(map(repr, there)) or "no tokens"
 
 
 def _is_made(name: bytes, ids: dict[bytes, int], lengths: set[int]) -> bool:
@@ -261,10 +230,12 @@ def _hole(id: int) -> bytes:
     return b"<|hole_%d|>" % id
 
 
-def files(tokenizer: _core.Tokenizer, path: Path, layout: _Layout = LLAMA2C) -> dict[Path, bytes]:
+def files(
+    tokenizer: _core.Tokenizer, path: Path, layout: tuple[str, ...] = LLAMA2C
+) -> dict[Path, bytes]:
     """The content of a file; an error if a value of the header is unknown."""
-    if unsaid := _unknown_values(tokenizer, layout):
-        raise LossError(layout.name, unsaid, hint=", or ".join(hints(tokenizer, layout)))
+    if unknown := _unknown_values(tokenizer, layout):
+        raise LossError("qwen3", unknown, hint=", or ".join(hints(tokenizer, layout)))
     tokens, by_token, ends = all_tokens(tokenizer), scores(tokenizer), _ends(tokenizer)
     special, longest, content = set(tokenizer.special_tokens.values()), 0, bytearray()
     for id, token in enumerate(tokens):
@@ -272,7 +243,7 @@ def files(tokenizer: _core.Tokenizer, path: Path, layout: _Layout = LLAMA2C) -> 
         score = NO_MERGE_SCORE if id in special else by_token.get(token, NO_MERGE_SCORE)
         longest = max(longest, len(token))
         content += struct.pack("<fI", score, len(token)) + token
-    header = [longest, *(ends[field] for field in layout.fields)]
+    header = [longest, *(ends[role] for role in layout)]
     return {path: struct.pack(f"<{len(header)}I", *header) + content}
 
 
@@ -282,13 +253,13 @@ def _ends(tokenizer: _core.Tokenizer) -> dict[str, int]:
     ends = (engine_tokens(tokenizer).get("eos_token"), by_role.get("end_of_turn"))
     if end := next((name for name in ends if name in special), None):
         by_role["eos"] = end
-    return {field: special[by_role[role]] for field, role in _ROLES.items() if role in by_role}
+    return {role: special[by_role[role]] for role in QWEN3 if role in by_role}
 
 
-def _unknown_values(tokenizer: _core.Tokenizer, layout: _Layout) -> list[str]:
+def _unknown_values(tokenizer: _core.Tokenizer, layout: tuple[str, ...]) -> list[str]:
     ends = _ends(tokenizer)
     return [
-        f"the token to {field} a text, since no token has the role {_ROLES[field]}"
-        for field in layout.fields
-        if field not in ends
+        f"the token to {_WHAT[role]} a text, since no token has the role {role}"
+        for role in layout
+        if role not in ends
     ]

@@ -31,13 +31,8 @@ PICKLE_NAME: Final = "tokenizer.pkl"
 TOKEN_BYTES_NAME: Final = "token_bytes.pt"
 
 
-# ---------------------------------------------------------------------------- reading
-
-
 class _Values:
     """Replaces the class of an encoding while a pickle is read, and stores its values."""
-
-    values: Any = None
 
     def __setstate__(self, values: Any) -> None:
         self.values = values
@@ -64,25 +59,14 @@ class _Unpickler(pickle.Unpickler):
         )
 
 
-def _values(data: bytes) -> str | dict[str, Any]:
-    """The content of a pickle: the name of a published encoding, or the values of one."""
-    try:
-        for opcode, argument, _ in pickletools.genops(data):
-            if opcode.name not in _OPCODES:
-                raise pickle.UnpicklingError(f"it has the opcode {opcode.name}")  # noqa: TRY301
-            if opcode.name == "LONG_BINPUT" and (argument or 0) > len(data):
-                raise pickle.UnpicklingError(f"it uses {argument} memo entries")  # noqa: TRY301
-        content = _Unpickler(io.BytesIO(data)).load()
-    except Exception as error:  # a damaged pickle may raise anything
-        raise FormatError(PICKLE_NAME, f"it is not the pickle of an encoding: {error}") from None
-    values = content.values if isinstance(content, _Values) else None
-    if isinstance(values, str):
-        return values
-    if not isinstance(values, dict) or not values.keys() >= {"pat_str", "mergeable_ranks"}:
-        raise FormatError(
-            PICKLE_NAME, "it is not the pickle of an encoding: its values are missing"
-        )
-    return values
+def _values(data: bytes) -> Any:
+    """The values in a pickle: the name of a published encoding, or those of one."""
+    for opcode, argument, _ in pickletools.genops(data):
+        if opcode.name not in _OPCODES:
+            raise pickle.UnpicklingError(f"it has the opcode {opcode.name}")
+        if opcode.name == "LONG_BINPUT" and (argument or 0) > len(data):
+            raise pickle.UnpicklingError(f"it uses {argument} memo entries")
+    return _Unpickler(io.BytesIO(data)).load().values
 
 
 def read(path: Path, options: LoadOptions) -> Parts:
@@ -96,25 +80,24 @@ def read(path: Path, options: LoadOptions) -> Parts:
             hint="pass allow_pickle=True to read it (no code in it is executed), and save the "
             "tokenizer in another format",
         )
-    values = _values(read_file(path / PICKLE_NAME if path.is_dir() else path))
+    data = read_file(path / PICKLE_NAME if path.is_dir() else path)
+    try:
+        values = _values(data)
+    except Exception as error:  # a damaged pickle may raise anything
+        raise FormatError(PICKLE_NAME, f"it is not the pickle of an encoding: {error}") from None
     if isinstance(values, str):
         return published.of_name(values)
-    ranks, special = values["mergeable_ranks"], values.get("special_tokens", {})
-    _check(ranks, bytes)
-    _check(special, str)
-    if not isinstance(values["pat_str"], str):
-        raise FormatError("pat_str", "it is not text")
+    if not isinstance(values, dict) or not isinstance(values.get("pat_str"), str):
+        raise FormatError(PICKLE_NAME, "it is not the pickle of an encoding: it has no pattern")
+    ranks: Any = values.get("mergeable_ranks")
+    special = values.get("special_tokens", {})
+    for mapping, kind in ((ranks, bytes), (special, str)):
+        if not isinstance(mapping, dict) or not all(
+            type(key) is kind and type(id) is int and 0 <= id < 1 << 32
+            for key, id in mapping.items()
+        ):
+            raise FormatError(PICKLE_NAME, f"expected a mapping from {kind.__name__} to ids")
     return Parts(ranks, values["pat_str"], special)
-
-
-def _check(mapping: Any, kind: type) -> None:
-    if not isinstance(mapping, dict) or not all(
-        type(key) is kind and type(id) is int and 0 <= id < 1 << 32 for key, id in mapping.items()
-    ):
-        raise FormatError(PICKLE_NAME, f"expected a mapping from {kind.__name__} to ids")
-
-
-# ---------------------------------------------------------------------------- writing
 
 
 def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:

@@ -30,9 +30,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from bytepair import _core
 from bytepair.errors import FormatError, UnsupportedError
@@ -47,8 +46,7 @@ _MOST_CHARS: Final = 512
 _MOST_USER_DEFINED: Final = 32_768
 
 
-@dataclass(frozen=True)
-class ScoredPiece:
+class ScoredPiece(NamedTuple):
     """A piece: its text with U+2581 for spaces, its score, and its type."""
 
     text: str
@@ -56,63 +54,94 @@ class ScoredPiece:
     kind: int
 
 
+#: The character that represents a space in the names of tokens.
+META: Final = "\u2581"
+#: The names of the tokens of single bytes.
+BYTES: Final = {f"<0x{byte:02X}>": byte for byte in range(256)}
+
+
 def parts(pieces: Mapping[int, ScoredPiece], form: str, notes: dict[str, str], place: str) -> Parts:
     """The tokenizer with these pieces, which stand at a place of the file.
 
-    The name of a normalizer, such as "spaces always", says where spaces are put.
+    The name of a normalizer, such as "spaces always", says where spaces are put. Tokens are bytes
+    here, with spaces for U+2581. A byte that is a character with a token as well has two ids:
+    encoding gives that of the character, and the other, its *twin*, is only decoded.
+
+    Such a tokenizer does not split text. Splitting between two characters that are adjacent in no
+    token changes no id, since no merge crosses that place, and then pretokens repeat and can be
+    cached. `_core.harmless_pattern` chooses such places.
     """
     _check(pieces, place)
     control = {CONTROL, UNKNOWN}
     special = {piece.text: id for id, piece in pieces.items() if piece.kind in control}
     ids = {piece.text: id for id, piece in pieces.items() if piece.kind not in control}
-    user_defined = [piece.text for piece in pieces.values() if piece.kind == USER_DEFINED]
-    if len(user_defined) > _MOST_USER_DEFINED:
-        reason = f"{len(user_defined)} pieces are user-defined; {_MOST_USER_DEFINED} are the most"
-        raise UnsupportedError(place, reason)
+    # A byte of ASCII needs no token of that name if its character is a token.
+    has = (name in ids or (byte < 128 and chr(byte) in ids) for name, byte in BYTES.items())
+    if not all(has):
+        raise UnsupportedError(
+            place,
+            "not all 256 bytes have a token, such as <0x0A>, so a character without a token could "
+            "not be encoded",
+        )
     merges = merges_of(pieces.values(), place)
-    return of_characters(ids, merges, form, special, notes, place, user_defined)
+    tokens = {_token(name): id for name, id in ids.items() if name not in BYTES}
+    twins = {}
+    for name, byte in BYTES.items():
+        if name in ids and tokens.setdefault(bytes([byte]), ids[name]) != ids[name]:
+            twins[ids[name]] = bytes([byte])
+    rules = _core.TextRules(
+        _core.harmless_pattern(list(tokens)),
+        normalizer=[form],
+        user_defined=[id for id, piece in pieces.items() if piece.kind == USER_DEFINED],
+    )
+    pairs = [(_token(left), _token(right)) for left, right in merges]
+    return Parts(tokens, rules, special, pairs, notes=notes, twins=twins)
+
+
+def _token(name: str) -> bytes:
+    return name.replace(META, " ").encode()
 
 
 def _check(pieces: Mapping[int, ScoredPiece], list_name: str) -> None:
     numbers: dict[str, int] = {}
+    users = sum(piece.kind == USER_DEFINED for piece in pieces.values())
+    if users > _MOST_USER_DEFINED:
+        reason = f"{users} pieces are user-defined; {_MOST_USER_DEFINED} are the most"
+        raise UnsupportedError(list_name, reason)
     single = {
         p.text for p in pieces.values() if p.kind in {NORMAL, USER_DEFINED} and len(p.text) == 1
     }
     for number, piece in pieces.items():
-        place, text = f"{list_name}[{number}]", piece.text
+        place, text, kind = f"{list_name}[{number}]", piece.text, piece.kind
         if not text:
             raise FormatError(place, "the piece is empty")
         if numbers.setdefault(text, number) != number:
             raise FormatError(place, f"{text!r} is also piece {numbers[text]}")
-        if piece.kind == UNUSED:
-            raise UnsupportedError(place, f"{text!r} is unused, so it is taken apart after merging")
-        if piece.kind == USER_DEFINED and (text in BYTES or " " in text):
-            why = "has a space, and texts have U+2581 there" if " " in text else "names a byte"
-            raise UnsupportedError(place, f"the user-defined piece {text!r} {why}")
-        if piece.kind == BYTE and text not in BYTES:
-            raise FormatError(place, f"{text!r} is not a byte, such as <0x0A>")
-        if piece.kind in {CONTROL, UNKNOWN} and len(text) == 1:
-            raise UnsupportedError(place, f"{text!r} is a control piece that a text may have")
-        if not NORMAL <= piece.kind <= BYTE:
-            raise FormatError(place, f"the type {piece.kind} of {text!r} is not in 1 … 6")
-        if piece.kind == NORMAL:
-            _check_normal(piece, place, single)
+        if not NORMAL <= kind <= BYTE or (kind == BYTE and text not in BYTES):
+            raise FormatError(place, f"{text!r} is not of the type {kind}")
+        if kind == NORMAL and not math.isfinite(piece.score):
+            raise FormatError(f"{place}.score", f"{piece.score} is not a score to merge by")
+        if reason := _unsupported(piece, single):
+            raise UnsupportedError(place, f"{text[:40]!r} {reason}")
 
 
-def _check_normal(piece: ScoredPiece, place: str, single: set[str]) -> None:
-    text = piece.text
-    if len(text) > _MOST_CHARS:
-        raise UnsupportedError(place, f"it has {len(text)} characters; {_MOST_CHARS} are the most")
-    if text in BYTES:
-        raise UnsupportedError(place, f"{text!r} is the name of a byte, and not of its type")
-    if not math.isfinite(piece.score):
-        raise FormatError(f"{place}.score", f"{piece.score} is not a score to merge by")
-    if missing := set(text) - single:
-        raise UnsupportedError(
-            place,
-            f"{text!r} has the character {min(missing)!r}, which is not a piece, so it would "
-            "be merged although it is unknown",
-        )
+def _unsupported(piece: ScoredPiece, single: set[str]) -> str:
+    """Why a piece cannot be reproduced exactly; empty if it can."""
+    text, kind = piece.text, piece.kind
+    if kind == UNUSED:
+        return "is unused, so it is taken apart after merging"
+    if kind in {NORMAL, USER_DEFINED} and text in BYTES:
+        return "is the name of a byte, and not of its type"
+    if kind in {NORMAL, USER_DEFINED} and " " in text:
+        return "has a space, and texts have U+2581 there"
+    if kind in {CONTROL, UNKNOWN} and len(text) == 1:
+        return "is a control piece that a text may have"
+    if kind == NORMAL and len(text) > _MOST_CHARS:
+        return f"has {len(text)} characters; {_MOST_CHARS} are the most"
+    if kind == NORMAL and (missing := set(text) - single):
+        unknown = f"the character {min(missing)!r}, which is not a piece"
+        return f"has {unknown}, so it would be merged although it is unknown"
+    return ""
 
 
 def merges_of(pieces: Iterable[ScoredPiece], place: str) -> list[tuple[str, str]]:
@@ -128,7 +157,7 @@ def merges_of(pieces: Iterable[ScoredPiece], place: str) -> list[tuple[str, str]
     texts = list(dict.fromkeys(map("".join, pairs)))
     alone = _alone(pairs, scores)
     for text, following in pairwise(sorted(texts, key=scores.__getitem__)):
-        if scores[text] == scores[following] and not _run(text) == _run(following) in alone:
+        if scores[text] == scores[following] and not run_of(text) == run_of(following) in alone:
             raise UnsupportedError(
                 place,
                 f"{text!r} and {following!r} have the same score {scores[text]}, so that the "
@@ -143,72 +172,18 @@ def _alone(pairs: list[tuple[str, str]], scores: dict[str, float]) -> set[str]:
     by_run: dict[str, set[float]] = {}
     others = set[str]()
     for pair in pairs:
-        if run := _run(text := "".join(pair)):
+        if run := run_of(text := "".join(pair)):
             by_run.setdefault(run, set()).add(scores[text])
         else:
-            others.update(map(_run, pair))
+            others.update(map(run_of, pair))
     return {run for run, found in by_run.items() if len(found) == 1} - others
 
 
-def _run(text: str) -> str:
-    """The character of which a text of several is a run, or an empty text."""
+def run_of(text: str) -> str:
+    """The character of which a text of several is a run, or an empty text.
+
+    Example:
+        >>> run_of("---"), run_of("--a"), run_of("-")
+        ('-', '', '')
+    """
     return text[0] if len(text) > 1 and text == text[0] * len(text) else ""
-
-
-# ---------------------------------------------------------------------------- characters
-
-# Vocabularies of characters with byte fallback, independent of their file format: their tokens are
-# texts with U+2581 for a space, and a token for each byte, named `<0x00>` to `<0xFF>`, used for
-# characters without a token. Here tokens are bytes, with spaces for U+2581. A byte that is a
-# character with a token as well has two ids: encoding gives that of the character, and the other,
-# its *twin*, is only decoded. A byte of ASCII needs no token of that name if its character is a
-# token.
-#
-# Such a tokenizer does not split text. Splitting between two characters that are adjacent in no
-# token changes no id, since no merge crosses that place, and then pretokens repeat and can be
-# cached. `_core.harmless_pattern` chooses such places.
-
-#: The character that represents a space in the names of tokens.
-META: Final = "\u2581"
-#: The names of the tokens of single bytes.
-BYTES: Final = [f"<0x{byte:02X}>" for byte in range(256)]
-
-
-def of_characters(
-    ids: Mapping[str, int],
-    merges: Iterable[tuple[str, str]],
-    form: str,
-    special: Mapping[str, int],
-    notes: dict[str, str],
-    place: str,
-    user_defined: Iterable[str] = (),
-) -> Parts:
-    """Put a tokenizer together, from names of tokens, those of bytes included."""
-    has_byte = [name in ids or (byte < 128 and chr(byte) in ids) for byte, name in enumerate(BYTES)]
-    if missing := [name for name, has in zip(BYTES, has_byte, strict=True) if not has]:
-        raise UnsupportedError(
-            place,
-            f"the token {missing[0]!r} is missing, so a character without a token could not be "
-            "encoded; only vocabularies with tokens for all 256 bytes are supported",
-        )
-    if spaced := [name for name in ids if " " in name]:
-        raise UnsupportedError(
-            place, f"{spaced[0]!r} contains a space instead of U+2581, so it is never used"
-        )
-    names = set(BYTES)
-    tokens = {_token(name): id for name, id in ids.items() if name not in names}
-    twins = {}
-    for byte, name in enumerate(BYTES):
-        if name in ids and tokens.setdefault(bytes([byte]), ids[name]) != ids[name]:
-            twins[ids[name]] = bytes([byte])
-    pairs = [(_token(left), _token(right)) for left, right in merges]
-    rules = _core.TextRules(
-        _core.harmless_pattern(list(tokens)),
-        normalizer=[form],
-        user_defined=[ids[name] for name in user_defined],
-    )
-    return Parts(tokens, rules, dict(special), pairs, notes=notes, twins=twins)
-
-
-def _token(name: str) -> bytes:
-    return name.replace(META, " ").encode()

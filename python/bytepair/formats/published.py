@@ -81,23 +81,6 @@ def is_name(name: str) -> bool:
     return name in tiktoken.list_encoding_names()
 
 
-def near(name: str) -> str | None:
-    """The encoding that a name may mean: that of a model of OpenAI, or one of a similar name.
-
-    Example:
-        >>> from bytepair.formats.published import near
-        >>> near("gpt-4"), near("gpt-4o-mini"), near("cl100k"), near("my-tokenizer")
-        ('cl100k_base', 'o200k_base', 'cl100k_base', None)
-    """
-    from difflib import get_close_matches
-
-    with suppress(ImportError, KeyError):
-        from bytepair._internal.extras import tiktoken
-
-        return tiktoken.encoding_name_for_model(name)
-    return next(iter(get_close_matches(name, [*ENCODINGS, *_BY_TIKTOKEN], 1, 0.7)), None)
-
-
 def of_name(name: str) -> Parts:
     """Load the encoding of this name from a local rank file, or else from tiktoken."""
     if name in ENCODINGS and (path := rank_file(name)):
@@ -140,23 +123,15 @@ def rank_file(name: str) -> Path | None:
 
 
 def _missing(name: str, reason: str) -> NotFetchedError:
-    """The error for a missing encoding, with the files that would suffice."""
-    what = f"{name} is not on this machine and could not be fetched ({reason})"
-    folder = os.environ.get("TIKTOKEN_CACHE_DIR")
-    if name not in ENCODINGS:
-        return NotFetchedError(
-            f"{what}; tiktoken keeps what it fetched in the folder of TIKTOKEN_CACHE_DIR"
-        )
-    into = f"{folder} (TIKTOKEN_CACHE_DIR)" if folder else "a folder"
-    then = "" if folder else ", and set TIKTOKEN_CACHE_DIR to that folder"
-    url = f"{URL}{ENCODINGS[name].ranks}.tiktoken"
+    hint, folder = "let tiktoken fetch it into", "the folder of TIKTOKEN_CACHE_DIR"
+    if name in ENCODINGS:
+        hint = f"put {URL}{ENCODINGS[name].ranks}.tiktoken as {name}.tiktoken into"
     return NotFetchedError(
-        f"{what}; bytepair vocabularies lists what is here",
-        hint=f"put {url} into {into} as {name}.tiktoken{then}",
+        f"{name} is not on this machine and could not be fetched ({reason}); bytepair vocabularies "
+        "lists what is here",
+        hint=f"{hint} {folder}",
     )
 
-
-# ---------------------------------------------------------------------------- folders
 
 #: The entry points of packages of data.
 GROUP: Final = "bytepair.vocabularies"
@@ -177,13 +152,13 @@ class SearchedFolder(NamedTuple):
 
 def rank_places() -> Iterator[SearchedFolder]:
     """The folders of rank files, in the order in which they are searched."""
-    variables = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
-    variable = next((name for name in variables if name in os.environ), None)
-    if variable is None:
+    names = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
+    name = next((name for name in names if name in os.environ), None)
+    if name is None:
         folder = Path(tempfile.gettempdir(), "data-gym-cache")
         yield SearchedFolder("the cache of tiktoken; TIKTOKEN_CACHE_DIR names another", folder)
-    elif name := os.environ[variable]:  # an empty value tells tiktoken not to cache
-        yield SearchedFolder(f"the cache of tiktoken ({variable})", Path(name))
+    elif os.environ[name]:  # an empty value tells tiktoken not to cache
+        yield SearchedFolder(f"the cache of tiktoken ({name})", Path(os.environ[name]))
     yield from _package_places()
     for package, below in _PACKAGES.items():
         if installed := _folder(package):
@@ -211,27 +186,18 @@ def hub_place() -> SearchedFolder:
         ("XDG_CACHE_HOME", "huggingface/hub"),
     ):  # fmt: skip
         if name := os.environ.get(variable):
-            return SearchedFolder(
-                f"the cache of the Hub ({variable})", Path(name).expanduser() / below
-            )
+            folder = Path(name).expanduser() / below
+            return SearchedFolder(f"the cache of the Hub ({variable})", folder)
     folder = Path.home() / ".cache/huggingface/hub"
     return SearchedFolder("the cache of the Hub; HF_HOME names another", folder)
 
 
-# ---------------------------------------------------------------------------- repositories
-
 #: The files to download, as patterns: no weights.
 FILES: Final = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "chat_template.jinja",
-    "additional_chat_templates/*.jinja",
-    "generation_config.json",
-    "vocab.json",
-    "merges.txt",
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
+    "additional_chat_templates/*.jinja", "generation_config.json", "vocab.json", "merges.txt",
     "tekken.json",
-)
+)  # fmt: skip
 
 
 def is_repository(name: str) -> bool:
@@ -241,8 +207,14 @@ def is_repository(name: str) -> bool:
 
 def folder(name: str, revision: str | None) -> Path:
     """The folder of a repository's tokenizer, downloaded if possible; its files are checked."""
-    has_library = find_spec("huggingface_hub") is not None
-    path = (_downloaded(name, revision) if has_library else None) or cached(name, revision)
+    path, has_library = None, find_spec("huggingface_hub") is not None
+    if has_library:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import LocalEntryNotFoundError
+
+        with suppress(LocalEntryNotFoundError):
+            path = Path(snapshot_download(name, revision=revision, allow_patterns=list(FILES)))
+    path = path or cached(name, revision)
     if path is None:
         missing = (
             f"there is no file {name!r}, and the repository {name} is not in {hub_place().path}"
@@ -250,21 +222,10 @@ def folder(name: str, revision: str | None) -> Path:
         if not has_library:
             raise ImportError(f"{missing}; to download it, install bytepair[hub]")
         raise NotFoundError(f"{missing}, and cannot be downloaded")
-    for pattern in FILES:
-        for file in path.glob(pattern):
-            if file.is_file():
-                check(file)
+    for file in (file for pattern in FILES for file in path.glob(pattern)):
+        if file.is_file():
+            check(file)
     return path
-
-
-def _downloaded(name: str, revision: str | None) -> Path | None:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    try:
-        return Path(snapshot_download(name, revision=revision, allow_patterns=list(FILES)))
-    except LocalEntryNotFoundError:
-        return None
 
 
 def cached(name: str, revision: str | None = None) -> Path | None:

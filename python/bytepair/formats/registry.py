@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -34,8 +35,11 @@ HEAD_BYTES: Final = 1 << 16
 _Split: TypeAlias = Literal["all", "regex", "gpt2", "none", "own"]
 #: Which added tokens a file has: all, that which ends a text in GPT-2, or none.
 _Added: TypeAlias = Literal["all", "end", "none"]
-#: What merging starts from.
-Units: TypeAlias = Literal["bytes", "characters", "names"]
+
+#: What merging may start from.
+BYTES: Final = "bytes"
+CHARACTERS: Final = "characters, with byte fallback"
+NAMES: Final = "symbols with names"
 
 
 @dataclass(frozen=True)
@@ -56,12 +60,10 @@ class Format:
         units: what merging may start from.
         split: how texts can be split.
         added: which added tokens a file has.
-        flags: the flags of added tokens that a file has; "ordinary" means not special.
-        merges: whether a list of merges is held, beside the rule of ranks.
-        whole_pretokens: whether a pretoken that is a token is never merged.
+        holds: what else: flags of added tokens ("ordinary" means not special), a "normalizer",
+            "merges" beside the rule of ranks, and "pretokens" that are tokens and never merged.
         characters: whether tokens are written in the characters of GPT-2, so that one name may
             stand for two of them.
-        normalizer: whether texts can be normalized.
         uncovered: what the reader does with a byte that no token covers; None if it does the same,
             or cannot have such a tokenizer.
     """
@@ -70,14 +72,11 @@ class Format:
     suffixes: tuple[str, ...] = ()
     layout: str | None = None
     reader: str = "the reader"
-    units: tuple[Units, ...] = ("bytes",)
+    units: tuple[str, ...] = (BYTES,)
     split: _Split = "regex"
     added: _Added = "all"
-    flags: tuple[str, ...] = ()
-    merges: bool = False
-    whole_pretokens: bool = True
+    holds: tuple[str, ...] = ("pretokens",)
     characters: bool = False
-    normalizer: bool = False
     uncovered: str | None = None
 
     def function(self, name: str) -> Any:
@@ -94,17 +93,18 @@ DROPS: Final = "drops them"
 
 FORMATS: Final[dict[str, Format]] = {
     "huggingface": Format(
-        "huggingface", ("tokenizer.json",), reader="tokenizers", split="all", merges=True,
-        units=("bytes", "characters", "names"), normalizer=True,
-        flags=("lstrip", "rstrip", "single_word", "normalized", "ordinary"),
+        "huggingface", ("tokenizer.json",), reader="tokenizers", split="all",
+        units=(BYTES, CHARACTERS, NAMES),
+        holds=("lstrip", "rstrip", "single_word", "normalized", "ordinary", "normalizer", "merges",
+               "pretokens"),
     ),
     "tiktoken": Format(
         "tiktoken", (".tiktoken",), reader="tiktoken", split="none", added="none",
         uncovered="panics",
     ),
     "gpt2": Format(
-        "gpt2", ("merges.txt", "vocab.json"), split="gpt2", added="end", merges=True,
-        whole_pretokens=False, characters=True, uncovered=DROPS,
+        "gpt2", ("merges.txt", "vocab.json"), split="gpt2", added="end", holds=("merges",),
+        characters=True, uncovered=DROPS,
     ),
     "nanochat": Format("nanochat", (".pkl",), reader="tiktoken", uncovered="panics"),
     "llama2c": Format("llama2c", reader="the engines", split="none", added="none"),
@@ -112,16 +112,11 @@ FORMATS: Final[dict[str, Format]] = {
         "llama2c", (".tokenizer",), "QWEN3", reader="the engines", split="none", added="none"
     ),
     "gguf": Format(
-        "gguf", (".gguf",), reader="llama.cpp", units=("bytes", "characters"), split="own",
-        flags=("ordinary",), merges=True, characters=True, uncovered=DROPS,
+        "gguf", (".gguf",), reader="llama.cpp", units=(BYTES, CHARACTERS), split="own",
+        holds=("ordinary", "merges", "pretokens"), characters=True, uncovered=DROPS,
     ),
-    "tekken": Format(
-        "tekken", ("tekken.json",), reader="mistral-common", uncovered="panics"
-    ),
-    "sentencepiece": Format(
-        "sentencepiece", reader="sentencepiece", units=("characters",), split="none",
-        flags=("ordinary",),
-    ),
+    "tekken": Format("tekken", ("tekken.json",)),
+    "sentencepiece": Format("sentencepiece"),
 }  # fmt: skip
 
 #: The tokenizer files that a folder may contain, in order of preference.
@@ -134,34 +129,31 @@ _IN_FOLDERS: Final = {
 }
 
 
-# ---------------------------------------------------------------------------- reading
-
-
 def read(
     source: Any, format: str | None, options: LoadOptions, revision: str | None = None
 ) -> Parts:
     """Read a tokenizer of any foreign format; see `bytepair.load`."""
-    if not isinstance(source, str | os.PathLike):
-        kind = type(source).__name__
-        _check_ignored(kind, "an object in memory", format=format, revision=revision)
-        return _of_object(source, options)
-    path = Path(source)
-    if path.exists():
-        _check_ignored(str(path), "a file or folder", revision=revision)
-        return _read_path(path, format, options)
-    from bytepair.formats import published
+    kind, read = "an object in memory", partial(_of_object, source, options)
+    path = Path(source) if isinstance(source, str | os.PathLike) else None
+    if path is not None and path.exists():
+        kind, read = "a file or folder", partial(_read_path, path, format, options)
+    elif path is not None:
+        from bytepair.formats import published
 
-    name = str(source)
-    if isinstance(source, str) and published.is_name(name):
-        _check_ignored(name, "a published encoding", format=format, revision=revision)
-        return published.of_name(name)
-    if isinstance(source, str) and published.is_repository(name):
-        return _read_path(published.folder(name, revision), format, options)
-    meant = published.near(name)
-    way_out = f"did you mean {meant!r}, a published encoding?" if meant else (
-        "train one and save it there, or name an encoding of tiktoken or a repository of the hub"
-    )  # fmt: skip
-    raise NotFoundError(f"there is no tokenizer at {path}", hint=way_out)
+        name = source if isinstance(source, str) else ""
+        if published.is_repository(name):
+            return _read_path(published.folder(name, revision), format, options)
+        if not published.is_name(name):
+            hint = "train one, or name an encoding of tiktoken or a repository of the hub"
+            raise NotFoundError(f"there is no tokenizer at {path}", hint=hint)
+        kind, read = "a published encoding", partial(published.of_name, name)
+    ignored = {"revision": revision} | ({} if kind == "a file or folder" else {"format": format})
+    for option, value in ignored.items():
+        if value is not None:
+            place = type(source).__name__ if path is None else str(path)
+            what = f"{option}={value!r} does not apply to this, which is {kind}"
+            raise FormatError(place, what, option=option, value=value)
+    return read()
 
 
 def _of_object(source: Any, options: LoadOptions) -> Parts:
@@ -175,18 +167,6 @@ def _of_object(source: Any, options: LoadOptions) -> Parts:
         "a path, a name, a tiktoken.Encoding or a tokenizer of tokenizers or transformers is "
         f"loaded, not {type(source).__name__}"
     )
-
-
-def _check_ignored(place: str, kind: str, **options: str | None) -> None:
-    """Reject options that have no effect for such a source."""
-    for name, value in options.items():
-        if value is not None:
-            raise FormatError(
-                place,
-                f"{name}={value!r} does not apply to this, which is {kind}",
-                option=name,
-                value=value,
-            )
 
 
 def _read_path(path: Path, format: str | None, options: LoadOptions) -> Parts:
@@ -267,16 +247,14 @@ def _of_binary(path: Path, head: bytes) -> str:
     if sentencepiece.is_one(head):
         return "sentencepiece"
     data = read_file(path)
-    layouts = [one.name for one in (llama2c.LLAMA2C, llama2c.QWEN3) if llama2c.is_one(data, one)]
+    headers = {"llama2c": llama2c.LLAMA2C, "qwen3": llama2c.QWEN3}
+    layouts = [name for name, header in headers.items() if llama2c.is_one(data, header)]
     if len(layouts) == 1:
         return layouts[0]
     what = f"it may be any of {', '.join(layouts)}" if layouts else "it is of no format we know"
     raise FormatError(
         str(path), f"{what}", option="format", hint=f"name its format, one of {', '.join(FORMATS)}"
     )
-
-
-# ---------------------------------------------------------------------------- by name
 
 
 @dataclass(frozen=True)
@@ -322,17 +300,13 @@ def list_vocabularies() -> Vocabularies:
     broken: dict[str, str] = {}
     for name in published.ENCODINGS:
         try:
-            path = published.rank_file(name)
+            if path := published.rank_file(name):
+                files[name] = path
         except BytepairError as error:
             broken[name] = str(error)
-            continue
-        if path is not None:
-            files[name] = path
     for name, folder in published.repositories().items():
-        try:
+        with suppress(BytepairError, OSError):  # a model without a tokenizer of a known format
             recognize(folder)
-        except (BytepairError, OSError):
-            continue  # a model without a tokenizer of a known format
-        files[name] = folder
+            files[name] = folder
     places = [*published.rank_places(), published.hub_place()]
     return Vocabularies(files, broken, {place.path: place.what for place in places})

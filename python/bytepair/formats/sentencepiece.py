@@ -54,18 +54,17 @@ def parse(data: bytes, options: LoadOptions) -> Parts:
     pieces: list[ScoredPiece] = []
     training: dict[str, Any] = {}
     normalization: dict[str, Any] = {}
-    for number, value, start in fields(data):
+    for number, value in fields(data, "the file"):
         if number == 1:
             if len(pieces) >= MAX_VOCAB_SIZE:
                 raise FormatError("pieces", f"there are more than {MAX_VOCAB_SIZE}")
-            place = f"pieces[{len(pieces)}]"
-            piece = _message(value, start, _PIECE, place)
+            piece = _message(value, _PIECE, f"pieces[{len(pieces)}]")
             values = piece.get("piece", ""), piece.get("score", 0.0), piece.get("type", NORMAL)
             pieces.append(ScoredPiece(*values))
         elif number == 2:
-            training |= _message(value, start, _TRAINING, "trainer_spec")
+            training |= _message(value, _TRAINING, "trainer_spec")
         elif number == 3:
-            normalization |= _message(value, start, _NORMALIZATION, "normalizer_spec")
+            normalization |= _message(value, _NORMALIZATION, "normalizer_spec")
     _check_training(training)
     _check_normalization(normalization, options)
     form = "spaces always" if normalization.get("add_dummy_prefix", 1) else "spaces"
@@ -114,90 +113,71 @@ def _check_normalization(spec: dict[str, Any], options: LoadOptions) -> None:
         )
 
 
-# ---------------------------------------------------------------------------- protocol buffers
-
-#: The number of a field, its value, and its offset in the file. A value is a number, eight or four
-#: raw bytes, or the bytes of a string or of a message, with their offset.
-Field: TypeAlias = tuple[int, int | bytes, int]
-
-_VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
+#: The bytes of a number of each fixed size, by its type in the file.
+_FIXED: Final = {1: 8, 5: 4}
 #: A number has at most 64 bits, in groups of 7.
 _MOST_GROUPS: Final = 10
 
 
-def _message(data: int | bytes, start: int, known: _KnownFields, place: str) -> dict[str, Any]:
-    """The values of the known fields of a message at a place, by their names."""
+def _message(data: int | bytes, known: _KnownFields, place: str) -> dict[str, Any]:
+    """The values of the known fields of a message, by their names."""
     if not isinstance(data, bytes):
-        raise FormatError(f"byte {start}", f"{place} is a number")
-    values = {}
-    for number, value, at in fields(data, start):
-        if number in known:
-            name, kind = known[number]
-            try:
-                values[name] = _value(value, kind)
-            except ValueError as error:
-                raise FormatError(f"byte {at}", f"{place}.{name} {error}") from None
+        raise FormatError(place, "it is a number")
+    values: dict[str, Any] = {}
+    for number, value in fields(data, place):
+        name, kind = known.get(number, ("", bytes))
+        if not name:
+            continue
+        if isinstance(value, int) != (kind is int) or (kind is float and len(value) != 4):  # type: ignore[arg-type]
+            raise FormatError(f"{place}.{name}", f"it is not of the type {kind.__name__}")
+        try:
+            values[name] = _DECODED[kind](value)
+        except UnicodeDecodeError:
+            raise FormatError(f"{place}.{name}", "it is not UTF-8") from None
     return values
 
 
-def _value(value: int | bytes, kind: type) -> Any:
-    """The value of a field of a type; numbers have 32 bits."""
-    if kind is int:
-        if isinstance(value, bytes):
-            raise ValueError("is not a number")
-        low = value & 0xFFFFFFFF
-        return low - (1 << 32) if low >> 31 else low
-    if not isinstance(value, bytes):
-        raise ValueError("is a number")  # noqa: TRY004 - the file is wrong, not the program
-    if kind is float and len(value) != 4:
-        raise ValueError(f"has {len(value)} bytes, not 4")
-    if kind is float:
-        return struct.unpack("<f", value)[0]
-    try:
-        return value.decode() if kind is str else value
-    except UnicodeDecodeError:
-        raise ValueError("is not UTF-8") from None
+#: How the value of a field is read, by its type; numbers have 32 bits.
+_DECODED: Final[dict[type, Any]] = {
+    int: lambda number: ((number & 0xFFFFFFFF) ^ (1 << 31)) - (1 << 31),
+    float: lambda data: struct.unpack("<f", data)[0],
+    str: bytes.decode,
+    bytes: bytes,
+}
 
 
-def fields(data: bytes, start: int = 0) -> Iterator[Field]:
-    r"""The fields of a message, whose offset in the file is `start`.
+def fields(data: bytes, place: str) -> Iterator[tuple[int, int | bytes]]:
+    r"""The fields of a message: their numbers and values.
+
+    A value is a number, or the bytes of a number of fixed size, a string or a message.
 
     Example:
-        >>> list(fields(b"\x08\x96\x01\x12\x02ab"))
-        [(1, 150, 1), (2, b'ab', 5)]
+        >>> list(fields(b"\x08\x96\x01\x12\x02ab", "an example"))
+        [(1, 150), (2, b'ab')]
     """
     at = 0
     while at < len(data):
-        begin = at
-        key, at = _number(data, at, start)
+        key, at = _number(data, at, place)
         kind, number = key & 7, key >> 3
-        value: int | bytes
-        if kind == _VARINT:
-            place = at
-            value, at = _number(data, at, start)
-        elif kind in {_EIGHT, _BYTES, _FOUR}:
-            length = {_EIGHT: 8, _FOUR: 4}.get(kind)
-            if length is None:
-                length, at = _number(data, at, start)
-            place, value, at = at, data[at : at + length], at + length
+        size, after = (_FIXED[kind], at) if kind in _FIXED else _number(data, at, place)
+        if kind == 0:
+            yield number, size
+            at = after
+        elif kind in {1, 2, 5}:
+            at = after + size
             if at > len(data):
-                left = len(data) - place
-                raise FormatError(
-                    f"byte {start + begin}",
-                    f"field {number} has {length} bytes, and there are {left} more",
-                )
+                left = len(data) - after
+                raise FormatError(place, f"field {number} has {size} bytes, and {left} are left")
+            yield number, data[after:at]
         else:
-            raise FormatError(f"byte {start + begin}", f"field {number} is of the kind {kind}")
-        yield number, value, start + place
+            raise FormatError(place, f"field {number} is of the kind {kind}")
 
 
-def _number(data: bytes, at: int, start: int) -> tuple[int, int]:
+def _number(data: bytes, at: int, place: str) -> tuple[int, int]:
+    """A number of groups of 7 bits, and where it ends."""
     value = 0
-    for group in range(_MOST_GROUPS):
-        if at + group >= len(data):
-            raise FormatError(f"byte {start + at}", "a number is cut off")
-        byte = data[at + group]
+    for group, byte in enumerate(data[at : at + _MOST_GROUPS]):
         value |= (byte & 0x7F) << 7 * group
         if byte < 0x80:
             return value & (1 << 64) - 1, at + group + 1
-    raise FormatError(f"byte {start + at}", f"a number has more than {_MOST_GROUPS} bytes")
+    raise FormatError(place, f"a number at byte {at} is cut off, or too long")

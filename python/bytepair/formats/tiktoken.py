@@ -16,8 +16,8 @@ from typing import Any, Final
 from bytepair import _core
 from bytepair.errors import warn
 from bytepair.files.safe import parse_json, read_file, typed
+from bytepair.formats.huggingface.companions import CONFIG, of_decoder
 from bytepair.formats.parts import LoadOptions, Parts
-from bytepair.properties.entries import CONFIG
 from bytepair.properties.tokens import EMPTY, empty_token
 
 
@@ -42,8 +42,6 @@ def read(path: Path, options: LoadOptions) -> Parts:
 
 def listed(path: Path) -> dict[str, int]:
     """The special tokens that a `tokenizer_config.json` lists, or a file of names and ids."""
-    from bytepair.formats.huggingface.added import of_decoder
-
     name = path.name
     value = typed(parse_json(read_file(path), name), dict, name)
     if name != CONFIG and "added_tokens_decoder" not in value:

@@ -1,33 +1,33 @@
-"""Reads and sets the entries of `bytepair.properties.entries` on a tokenizer.
+"""Reads the entries of the table (`roles`) of a tokenizer, and says what a file loses of them.
 
-They come from its notes, or else from the names of its special tokens (`roles`). An entry that a
-reader would derive from the special tokens anyway is not lost without the note.
+They come from its notes, or else from the names of its special tokens and its post-processor. An
+entry that a reader would derive from these anyway is not lost without the note.
+
+`tokenizers` and `transformers` add BOS and EOS as the post-processor says, whatever `add_bos_token`
+says; llama.cpp has only the flags. The core has the post-processor (`TextRules.around`), and the
+flags are derived from it. It is written back if it does what the flags say, or more than they can
+say; otherwise a post-processor is made from the flags.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from bytepair import _core
 from bytepair._core import to_bytes
-from bytepair.properties import post_processor, roles
-from bytepair.properties.entries import (
-    END_OF_TEXT,
-    ENTRIES,
-    FLAGS,
-    JSON_NOTES,
-    TOKENS,
-    Metadata,
-    MetadataEntry,
-    templates_of,
-)
+from bytepair.errors import warn
+from bytepair.properties import roles
+from bytepair.properties.roles import ENTRIES, FLAGS, TOKENS, Metadata, MetadataEntry
 from bytepair.properties.tokens import EMPTY
 
 #: A flag that adds a token to texts, and the role of the token.
 ADDED: Final = {"add_bos_token": "bos_token", "add_eos_token": "eos_token"}
 
+#: The note with the post-processor of a file as it was, which the core writes in place of its own.
+POST_PROCESSOR: Final = "huggingface.post_processor"
 
 # ---------------------------------------------------------------------------- values
 
@@ -39,8 +39,7 @@ def of(tokenizer: _core.Tokenizer) -> Metadata:
 
 def tokens(tokenizer: _core.Tokenizer) -> dict[str, str]:
     """The tokens with a role, by the keys of their notes."""
-    stated = of(tokenizer).tokens
-    by_note = {note: name for note, name in stated.items() if name}
+    by_note = {note: name for note, name in of(tokenizer).tokens.items() if name}
     return by_note | {roles.NOTES[role]: name for role, name in roles.roles(tokenizer).items()}
 
 
@@ -55,23 +54,16 @@ def engine_tokens(tokenizer: _core.Tokenizer) -> dict[str, str]:
     stated = "eos_token" in tokenizer.notes or flags(tokenizer).get("add_eos_token")
     if stated or end is None or by_note.get("eos_token") == end:
         return by_note
-    return {**by_note, "eos_token": end, END_OF_TEXT: by_note.get("eos_token", "")}
-
-
-def without_roles(tokenizer: _core.Tokenizer) -> list[str]:
-    """The notes of the roles that a token would have by its name, and which were taken from it."""
-    usual = roles.usual(tokenizer.special_tokens)
-    return [
-        note
-        for role, note in roles.NOTES.items()
-        if tokenizer.notes.get(note) == "" and role in usual
-    ]
+    return {**by_note, "eos_token": end, roles.END_OF_TEXT: by_note.get("eos_token", "")}
 
 
 def flags(tokenizer: _core.Tokenizer) -> dict[str, bool]:
     """The flags that are stated, or that the post-processor sets."""
-    stated = {**of(tokenizer).flags} | dict.fromkeys(post_processor.implied(tokenizer), True)
-    return {entry.note: stated[entry.note] for entry in FLAGS if entry.note in stated}
+    known = dict(of(tokenizer).flags)
+    for side in _sides(around(tokenizer), tokenizer):
+        if side.tokens and side.tokens == side.ends:
+            known.setdefault(side.flag, True)
+    return {entry.note: known[entry.note] for entry in FLAGS if entry.note in known}
 
 
 def token_id(tokenizer: _core.Tokenizer, name: str) -> int | None:
@@ -86,16 +78,14 @@ def token_id(tokenizer: _core.Tokenizer, name: str) -> int | None:
 def ends(tokenizer: _core.Tokenizer) -> list[str]:
     """The tokens that end a turn and a text, at which generation stops if nothing is stated."""
     by_note = tokens(tokenizer)
-    return list(
-        dict.fromkeys(by_note[note] for note in ("eot_token", "eos_token") if note in by_note)
-    )
+    return list(dict.fromkeys(filter(None, map(by_note.get, ("eot_token", "eos_token")))))
 
 
 def stops(tokenizer: _core.Tokenizer) -> list[int]:
     """The ids at which generation stops."""
     special = tokenizer.special_tokens
-    tokens_at_ends = of(tokenizer).stops or ends(tokenizer)
-    ids = [stop if isinstance(stop, int) else special.get(stop) for stop in tokens_at_ends]
+    names = of(tokenizer).stops or ends(tokenizer)
+    ids = [stop if isinstance(stop, int) else special.get(stop) for stop in names]
     return list(dict.fromkeys(id for id in ids if id is not None))
 
 
@@ -111,17 +101,17 @@ def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     Flags that are false are left out, as they are where nothing is said; so are post-processors
     that only do what the flags say.
     """
-    by_note: dict[str, Any] = dict(tokens(tokenizer))
-    by_note |= {note: True for note, value in flags(tokenizer).items() if value}
-    around = post_processor.of(tokenizer) if post_processor.is_more(tokenizer) else None
-    stated = list(of(tokenizer).stops)
-    more = {
-        roles.TEMPLATE: roles.chat_template(tokenizer),
-        roles.TEMPLATES: templates_of(tokenizer.notes),
+    stated, surroundings = list(of(tokenizer).stops), around(tokenizer)
+    templates = roles.chat_templates(tokenizer)
+    by_note: dict[str, Any] = {
+        **tokens(tokenizer),
+        **flags(tokenizer),
+        roles.TEMPLATE: templates.pop(roles.DEFAULT, None),
+        roles.TEMPLATES: templates,
         roles.STOPS: [] if stated == ends(tokenizer) else stated,
-        post_processor.NOTE: around,
+        POST_PROCESSOR: surroundings if is_more(surroundings, tokenizer) else None,
     }
-    return by_note | {note: value for note, value in more.items() if value}
+    return {note: value for note, value in by_note.items() if value}
 
 
 # ---------------------------------------------------------------------------- losses
@@ -140,27 +130,28 @@ def lost(
 def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
     """The entries that a format has no place for, as `bytepair.compat.export_losses` reports them.
 
-    Formats other than those of Hugging Face and GGUF have places for the roles at most.
+    Formats other than those of Hugging Face and GGUF have places for BOS and EOS at most.
     """
     if format == "huggingface":
-        return [*unspeakable_flags(tokenizer), *post_processor.losses(tokenizer)]
-    entries = [entry for entry in lost(tokenizer) if format not in entry.others]
-    by_note = tokens(tokenizer)
-    end = engine_tokens(tokenizer).get("eos_token", by_note.get("eot_token"))
-    if format == "qwen3" and by_note.get("eos_token") != end:
-        entries.append(next(entry for entry in TOKENS if entry.note == "eos_token"))
+        return [*unspeakable_flags(tokenizer), *_lost_around(tokenizer)]
+    entries = lost(tokenizer)
+    if format == "qwen3":
+        by_note = tokens(tokenizer)
+        end = engine_tokens(tokenizer).get("eos_token", by_note.get("eot_token"))
+        is_kept = by_note.get("eos_token") == end
+        entries = [each for each in entries if each.note not in ADDED.values()]
+        entries += [each for each in TOKENS if each.note == "eos_token" and not is_kept]
     return described(tokenizer, entries)
 
 
 def lost_alone(tokenizer: _core.Tokenizer) -> list[str]:
     """The entries that a `tokenizer.json` without the other files of its folder does not have."""
-    around = post_processor.written(tokenizer)
-    notes = post_processor.with_implied(Metadata(), tokenizer.special_tokens, around).to_notes()
+    notes = with_implied(Metadata(), tokenizer.special_tokens, _written(tokenizer)).to_notes()
     entries = [entry for entry in lost(tokenizer, notes) if entry.kind != "around"]
     return [
         f"{what} (export to a folder, whose other files have this)"
         for what in described(tokenizer, entries)
-    ]
+    ] + _lost_around(tokenizer, alone=True)
 
 
 def described(tokenizer: _core.Tokenizer, entries: Iterable[MetadataEntry]) -> list[str]:
@@ -173,7 +164,7 @@ def described(tokenizer: _core.Tokenizer, entries: Iterable[MetadataEntry]) -> l
         "token": f"the roles of tokens: {', '.join(notes.get('token', ()))}",
         "flag": f"the flags: {', '.join(notes.get('flag', ()))}",
         "template": "the chat template",
-        "templates": f"the chat templates {', '.join(templates_of(tokenizer.notes))}",
+        "templates": f"the chat templates {', '.join(of(tokenizer).templates)}",
         "stops": f"the tokens at which generation stops: {stops}",
         "around": "what the post-processor puts around texts",
     }
@@ -182,18 +173,132 @@ def described(tokenizer: _core.Tokenizer, entries: Iterable[MetadataEntry]) -> l
 
 def unspeakable_flags(tokenizer: _core.Tokenizer) -> list[str]:
     """The flags that add a token although no token has the role."""
-    by_role = tokens(tokenizer)
+    by_role, stated = tokens(tokenizer), flags(tokenizer)
     return [
         f"the flag {note}, since no token has the role {role}"
         for note, role in ADDED.items()
-        if flags(tokenizer).get(note) and by_role.get(role) not in tokenizer.special_tokens
+        if stated.get(note) and by_role.get(role) not in tokenizer.special_tokens
     ]
+
+
+# ---------------------------------------------------------------------------- around a text
+
+#: The names of the tokens before and after a text; "" for one that is not special.
+Surroundings: TypeAlias = tuple[list[str], list[str]]
+
+
+class _Side(NamedTuple):
+    """One side of a text: its tokens, the one with the role in a list, its note, the flag."""
+
+    tokens: list[str]
+    ends: list[str]
+    note: str
+    flag: str
+
+
+def _sides(surroundings: Surroundings, tokenizer: _core.Tokenizer) -> list[_Side]:
+    by_role = {roles.NOTES[role]: name for role, name in roles.roles(tokenizer).items()}
+    return [
+        _Side(tokens, [by_role[note]] if note in by_role else [], note, flag)
+        for tokens, (flag, note) in zip(surroundings, ADDED.items(), strict=True)
+    ]
+
+
+def around(tokenizer: _core.Tokenizer) -> Surroundings:
+    """The tokens that the post-processor of a tokenizer puts around a text."""
+    names = {id: name for name, id in tokenizer.special_tokens.items()}
+    before, after = _core.text_rules(tokenizer).around
+    return [names.get(id, "") for id in before], [names.get(id, "") for id in after]
+
+
+def is_more(surroundings: Surroundings, tokenizer: _core.Tokenizer) -> bool:
+    """Whether a post-processor does more than to add BOS and EOS."""
+    return any(side.tokens not in ([], side.ends) for side in _sides(surroundings, tokenizer))
+
+
+def with_implied(
+    metadata: Metadata, special: Mapping[str, int], surroundings: Surroundings
+) -> Metadata:
+    """The metadata of a file with the flags that its post-processor implies, and its roles."""
+    tokens, flags, usual = dict(metadata.tokens), dict(metadata.flags), roles.usual(special)
+    by_name = {roles.NOTES[role]: name for role, name in usual.items()}
+    for side, (flag, note) in zip(surroundings, ADDED.items(), strict=True):
+        if len(side) != 1 or tokens.get(note, "") not in ("", side[0]):
+            continue  # more than a flag says, or another token has the role
+        if tokens.get(note, by_name.get(note)) != side[0]:
+            tokens[note] = side[0]
+        if flags.get(flag) is False:
+            warn(
+                f"{flag} is false, but the post-processor of tokenizer.json adds {side[0]!r} to "
+                "texts; it is read as true"
+            )
+        flags[flag] = True
+    return metadata._replace(tokens=tokens, flags=flags)
+
+
+def _written(tokenizer: _core.Tokenizer) -> Surroundings:
+    """What the post-processor to write puts around a text: the same, or else what flags say."""
+    surroundings, known = around(tokenizer), flags(tokenizer)
+    stated = any(tokenizer.notes.get(flag) for flag in ADDED)
+    if not stated or is_more(surroundings, tokenizer):
+        return surroundings
+    sides = _sides(surroundings, tokenizer)
+    before, after = (side.ends if known.get(side.flag) else [] for side in sides)
+    return before, after
+
+
+def _lost_around(tokenizer: _core.Tokenizer, *, alone: bool = False) -> list[str]:
+    """What is read otherwise from the post-processor to write, since it adds its tokens.
+
+    A `tokenizer.json` alone does not state the roles.
+    """
+    notes, lost = tokenizer.notes, []
+    for tokens, ends, note, flag in _sides(_written(tokenizer), tokenizer):
+        if tokens and tokens == ends and notes.get(flag) == "false":
+            lost.append(f"the flag {flag}, which is false, while the post-processor adds the token")
+        elif len(tokens) == 1 and (alone or not notes.get(note)) and tokens != ends:
+            lost.append(
+                f"the role {note} and the flag {flag}, which the post-processor sets otherwise"
+            )
+    return lost
+
+
+def with_written(tokenizer: _core.Tokenizer) -> _core.Tokenizer:
+    """The tokenizer with the post-processor to write, in the form of `transformers`."""
+    surroundings = _written(tokenizer)
+    if surroundings == around(tokenizer):
+        return tokenizer
+    special = tokenizer.special_tokens
+
+    def part(letter: str, number: int) -> list[dict[str, Any]]:
+        begin, end = (
+            [{"SpecialToken": {"id": name, "type_id": number}} for name in side]
+            for side in surroundings
+        )
+        return [*begin, {"Sequence": {"id": letter, "type_id": number}}, *end]
+
+    processor: dict[str, Any] = {
+        "type": "TemplateProcessing",
+        "single": part("A", 0),
+        "pair": [*part("A", 0), *part("B", 1)],
+        "special_tokens": {
+            name: {"id": name, "ids": [special[name]], "tokens": [name]}
+            for side in surroundings
+            for name in side
+        },
+    }
+    trims = _core.text_rules(tokenizer).trim_offsets
+    if trims is not None:
+        bytes_first = {"type": "ByteLevel", "add_prefix_space": trims, "trim_offsets": True}
+        processor = {"type": "Sequence", "processors": [bytes_first, processor]}
+    notes = tokenizer.notes | {POST_PROCESSOR: json.dumps(processor)}
+    return _core.Tokenizer(_core.with_notes(tokenizer, notes))
 
 
 # ---------------------------------------------------------------------------- other ids
 
 #: The notes that `Metadata` reads.
-_NOTES: Final = {entry.note for entry in ENTRIES} | {*JSON_NOTES.values()}
+_NOTES: Final = {entry.note for entry in ENTRIES} | {roles.CONFIG, roles.GENERATION}
 
 
 def carried(tokenizer: _core.Tokenizer, special: Mapping[str, int]) -> dict[str, str]:
@@ -212,13 +317,14 @@ def renumbered(
         else stop if ids is None else ids.get(stop)
         for stop in old.stops
     ]  # fmt: skip
-    # A list or an object may contain ids.
-    plain = {
-        name: value for name, value in old.generation.items() if not isinstance(value, list | dict)
-    }
     new = old._replace(
         stops=[stop for stop in moved if stop is not None],
-        generation=plain,
+        # A list or an object may contain ids.
+        generation={
+            name: value
+            for name, value in old.generation.items()
+            if not isinstance(value, list | dict)
+        },
     )
     new_notes = {key: "" if key in _NOTES else value for key, value in notes.items()}
     if ids is not None:

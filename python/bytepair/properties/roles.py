@@ -1,33 +1,26 @@
-"""The roles of special tokens, such as to begin or end a text, and the chat template.
+"""What files say of a tokenizer besides its ids: roles of tokens, flags, chat templates, stops.
 
-Roles change no id, so they are notes: saved with the tokenizer, read from and written to the
-formats that store them, and ignored when tokenizers are compared. Without a note, roles follow from
-the names of the special tokens; the core has the table of names.
+They change no id, so they are notes: saved with the tokenizer, read from and written to the formats
+that store them, and ignored when tokenizers are compared. Readers and writers go through the table
+of entries; `Metadata` has the values that a file states. Without a note, roles follow from the
+names of the special tokens; the core has the table of names.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import refuse
-from bytepair.errors import ArgumentError, SpecialTokenError
-from bytepair.files.safe import typed
-from bytepair.properties.entries import (
-    END_OF_TEXT,
-    JSON_NOTES,
-    TEMPLATE_NOTE,
-    TOKENS,
-    Metadata,
-    templates_of,
-)
-
-#: The roles, and the note of each. An empty note means that no token has the role.
-NOTES: Final = {entry.role: entry.note for entry in TOKENS if entry.role}
+from bytepair.errors import ArgumentError, FormatError, SpecialTokenError
+from bytepair.files.safe import id_of as checked_id
+from bytepair.files.safe import json_note, typed
 
 #: The fields that a message of the assistant may consist of: text for the user, the reasoning
 #: before it, and calls of tools.
@@ -36,13 +29,140 @@ MessageField: TypeAlias = Literal["content", "reasoning", "tool_calls"]
 #: All of them.
 FIELDS: Final[tuple[MessageField, ...]] = ("content", "reasoning", "tool_calls")
 
+# ---------------------------------------------------------------------------- the table
+
+
+class MetadataEntry(NamedTuple):
+    """One entry of the table.
+
+    Attributes:
+        note: the key of its note. A token or a flag has this name in the files of Hugging Face too.
+        kind: what it is: a token with a role; a flag; the chat template; the other chat templates,
+            by name; the tokens at which generation stops; what is put around a text.
+        gguf: its key in GGUF; None if the flags express it, or it is a loss.
+        role: the name of a role in `Tokenizer.roles`; other roles have none.
+    """
+
+    note: str
+    kind: Literal["token", "flag", "template", "templates", "stops", "around"]
+    gguf: str | None
+    role: str | None = None
+
+
+def _token(name: str, key: str, role: str | None = None) -> MetadataEntry:
+    return MetadataEntry(f"{name}_token", "token", f"tokenizer.ggml.{key}_token_id", role)
+
+
+ENTRIES: Final[tuple[MetadataEntry, ...]] = (
+    _token("bos", "bos", "bos"),
+    _token("eos", "eos", "eos"),
+    _token("pad", "padding", "pad"),
+    _token("eot", "eot", "end_of_turn"),
+    _token("eom", "eom"),
+    _token("unk", "unknown"),
+    _token("sep", "seperator"),  # llama.cpp's spelling  # codespell:ignore seperator
+    _token("cls", "cls"),
+    _token("mask", "mask"),
+    *(_token(f"fim_{part}", f"fim_{part}") for part in ("pre", "suf", "mid", "pad", "rep", "sep")),
+    MetadataEntry("add_bos_token", "flag", "tokenizer.ggml.add_bos_token"),
+    MetadataEntry("add_eos_token", "flag", "tokenizer.ggml.add_eos_token"),
+    MetadataEntry("add_sep_token", "flag", "tokenizer.ggml.add_sep_token"),
+    # llama.cpp has no keys for these: the first follows from the rule that splits texts, the second
+    # is an argument for classes of transformers that build their own pre-tokenizer.
+    MetadataEntry("clean_up_tokenization_spaces", "flag", "bytepair.clean_up_tokenization_spaces"),
+    MetadataEntry("add_prefix_space", "flag", "bytepair.add_prefix_space"),
+    MetadataEntry("chat_template", "template", "tokenizer.chat_template"),
+    MetadataEntry("chat_templates", "templates", "tokenizer.chat_template."),
+    MetadataEntry("stop_tokens", "stops", "tokenizer.ggml.eos_token_ids"),
+    MetadataEntry("huggingface.post_processor", "around", None),
+)
+
+TOKENS: Final = tuple(entry for entry in ENTRIES if entry.kind == "token")
+FLAGS: Final = tuple(entry for entry in ENTRIES if entry.kind == "flag")
+
+#: The roles, and the note of each. An empty note means that no token has the role.
+NOTES: Final = {entry.role: entry.note for entry in TOKENS if entry.role}
+
+#: The field beside `eos_token` with the token that ends a text, where `eos_token` is the one that
+#: ends a turn, since programs stop at `eos_token`. A file that has it does not state the role eos.
+END_OF_TEXT: Final = "eod_token"
+
+#: The notes of the default chat template, of the others, and of the tokens at which generation
+#: stops; the last two are JSON, as those of the other fields of Hugging Face's files.
+TEMPLATE: Final = "chat_template"
+TEMPLATES: Final = "chat_templates"
+STOPS: Final = "stop_tokens"
+CONFIG: Final = "huggingface.config"
+GENERATION: Final = "huggingface.generation_config"
+
 #: The name of the template that is used if none is named.
 DEFAULT: Final = "default"
 
-#: The notes of the chat templates, and of the tokens at which generation stops.
-TEMPLATE: Final = TEMPLATE_NOTE
-TEMPLATES: Final = JSON_NOTES["templates"]
-STOPS: Final = JSON_NOTES["stops"]
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class Metadata(NamedTuple):
+    """What a file states of a tokenizer besides its ids, by the keys of the table.
+
+    Attributes:
+        tokens: the tokens with a role; "" where no token has the role that one has by its name.
+        flags: the flags.
+        template: the default chat template; "" if there is none, whatever the names of tokens.
+        templates: the other chat templates, by name.
+        stops: the tokens at which generation stops: names, or ids of ordinary tokens.
+        config: the other fields of `tokenizer_config.json`.
+        generation: the other fields of `generation_config.json`.
+    """
+
+    tokens: Mapping[str, str] = _NONE
+    flags: Mapping[str, bool] = _NONE
+    template: str | None = None
+    templates: Mapping[str, str] = _NONE
+    stops: Sequence[str | int] = ()
+    config: Mapping[str, Any] = _NONE
+    generation: Mapping[str, Any] = _NONE
+
+    @classmethod
+    def of(cls, notes: Mapping[str, str]) -> Metadata:
+        """The values of notes; other notes are left out."""
+        flags = {entry.note: notes[entry.note] for entry in FLAGS if notes.get(entry.note)}
+        if wrong := [note for note, text in flags.items() if text not in {"true", "false"}]:
+            place = f"the note {wrong[0]!r}"
+            raise FormatError(place, f"{flags[wrong[0]]!r} is neither 'true' nor 'false'")
+        return cls(
+            tokens={entry.note: notes[entry.note] for entry in TOKENS if entry.note in notes},
+            flags={note: text == "true" for note, text in flags.items()},
+            template=notes.get(TEMPLATE),
+            templates=templates_of(notes),
+            stops=[
+                stop if isinstance(stop, str) else checked_id(stop, f"the note {STOPS!r}")
+                for stop in json_note(notes, STOPS, list)
+            ],
+            config=json_note(notes, CONFIG, dict),
+            generation=json_note(notes, GENERATION, dict),
+        )
+
+    def to_notes(self) -> dict[str, str]:
+        """The notes of the values that are stated."""
+        notes = dict(self.tokens)
+        notes |= {flag: "true" if value else "false" for flag, value in self.flags.items()}
+        if self.template is not None:
+            notes[TEMPLATE] = self.template
+        values = {
+            TEMPLATES: self.templates, STOPS: self.stops,
+            CONFIG: self.config, GENERATION: self.generation,
+        }  # fmt: skip
+        return notes | {key: json.dumps(value) for key, value in values.items() if value}
+
+
+def templates_of(notes: Mapping[str, str]) -> dict[str, str]:
+    """The chat templates other than the default one."""
+    place = f"the note {TEMPLATES!r}"
+    by_name = json_note(notes, TEMPLATES, dict)
+    return {name: typed(text, str, f"{place}: {name!r}") for name, text in by_name.items()}
+
+
+# ---------------------------------------------------------------------------- roles
 
 
 def roles(tokenizer: _core.Tokenizer) -> dict[str, str]:
@@ -56,53 +176,19 @@ def id_of(tokenizer: _core.Tokenizer, role: str) -> int:
     if name is None:
         raise SpecialTokenError(
             f"no special token has the role {role}",
-            hint=giving(role, f", of {', '.join(special) or 'none'}"),
+            hint=f"{giving(role)}, of {', '.join(special) or 'none'}",
         )
     return special[name]
 
 
-def giving(role: str, more: str = "") -> str:
+def giving(role: str) -> str:
     """The way out where no special token has a role."""
-    return f'give a special token this role with Tokenizer.replace(roles={{"{role}": ...}}){more}'
+    return f'give a special token this role with Tokenizer.replace(roles={{"{role}": ...}})'
 
 
 def usual(special: Collection[str]) -> dict[str, str]:
     """The roles that special tokens have by their names alone."""
     return dict(_core.usual_roles([*special]))
-
-
-def notes(tokenizer: _core.Tokenizer, names: Mapping[str, str | None]) -> dict[str, str]:
-    """The notes that assign roles to tokens; see `Tokenizer.replace`."""
-    new_notes = {}
-    for role, name in names.items():
-        if role not in NOTES:
-            raise ArgumentError(f"{role!r} is not a role; the roles are {', '.join(NOTES)}")
-        if name is not None and name not in tokenizer.special_tokens:
-            raise SpecialTokenError(
-                f"{name!r} cannot be the {role} token, since it is not a special token of the "
-                f"tokenizer; it has {', '.join(tokenizer.special_tokens) or 'none'}"
-            )
-        new_notes[NOTES[role]] = name or ""
-    if tokenizer.notes.get(STOPS) and not names.keys().isdisjoint(("eos", "end_of_turn")):
-        new_notes[STOPS] = ""  # generation stops at the tokens that have these roles now
-    return new_notes
-
-
-def chat_template(tokenizer: _core.Tokenizer) -> str | None:
-    """The chat template in Jinja; see `Tokenizer.chat_templates`."""
-    note = tokenizer.notes.get(TEMPLATE)
-    if note is None and "<|assistant_end|>" in tokenizer.special_tokens:
-        source = nanochat()
-        if tokenizer.special_tokens.keys() >= set(re.findall(r"<\|\w+\|>", source)):
-            return source
-    return note or None
-
-
-def chat_templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
-    """All chat templates by name; see `Tokenizer.chat_templates`."""
-    template = chat_template(tokenizer)
-    default = {} if template is None else {DEFAULT: template}
-    return default | templates_of(tokenizer.notes)
 
 
 def changed_notes(
@@ -111,20 +197,68 @@ def changed_notes(
     templates: str | Mapping[str, str | None] | None,
 ) -> dict[str, str]:
     """The notes that set or remove roles and chat templates; see `Tokenizer.replace`."""
-    changed = {} if names is None else notes(tokenizer, names)
+    changed = _role_notes(tokenizer, names or {})
     if not isinstance(templates, str | Mapping | None):
         raise refuse("chat_template", templates, "a str, or a mapping of names to str")
     by_name = {DEFAULT: templates} if isinstance(templates, str) else dict(templates or {})
-    for name, template in by_name.items():
+    for template in by_name.values():
         if not isinstance(template, str | None):
             raise refuse("chat_template", template, "a str, or names and str")
-        if name == DEFAULT:
-            changed[TEMPLATE] = template or ""
-    others = templates_of(tokenizer.notes) | by_name
-    if by_name.keys() - {DEFAULT}:
-        kept = {name: text for name, text in others.items() if text and name != DEFAULT}
+    if DEFAULT in by_name:
+        changed[TEMPLATE] = by_name.pop(DEFAULT) or ""
+    if by_name:
+        others = templates_of(tokenizer.notes) | by_name
+        kept = {name: text for name, text in others.items() if text}
         changed |= {TEMPLATES: ""} | Metadata(templates=kept).to_notes()
     return changed
+
+
+def _role_notes(tokenizer: _core.Tokenizer, names: Mapping[str, str | None]) -> dict[str, str]:
+    notes = {}
+    for role, name in names.items():
+        if role not in NOTES:
+            raise ArgumentError(f"{role!r} is not a role; the roles are {', '.join(NOTES)}")
+        if name is not None and name not in tokenizer.special_tokens:
+            raise SpecialTokenError(
+                f"{name!r} cannot be the {role} token, since it is not a special token of the "
+                f"tokenizer; it has {', '.join(tokenizer.special_tokens) or 'none'}"
+            )
+        notes[NOTES[role]] = name or ""
+    if tokenizer.notes.get(STOPS) and not names.keys().isdisjoint(("eos", "end_of_turn")):
+        notes[STOPS] = ""  # generation stops at the tokens that have these roles now
+    return notes
+
+
+def stated(fields: Mapping[str, Any], place: str, special: Mapping[str, int]) -> dict[str, str]:
+    """The tokens that have a role in the fields of a file, by their notes.
+
+    Each is a text or an object with flags. A role of null is taken from the token that has it by
+    its name.
+    """
+    tokens = {}
+    by_name = {NOTES[role] for role in usual(special)}
+    for note in (entry.note for entry in TOKENS):
+        name = fields.get(note)
+        name = name.get("content") if isinstance(name, dict) else name
+        if isinstance(name, str):
+            tokens[note] = typed(name, str, f"{place}: {note}")
+        elif note in fields and note in by_name:
+            tokens[note] = ""
+    if END_OF_TEXT in fields and tokens.get("eos_token") == tokens.get("eot_token"):
+        tokens.pop("eos_token", None)  # it was written for programs, see `metadata.engine_tokens`
+    return tokens
+
+
+# ---------------------------------------------------------------------------- chat templates
+
+
+def chat_templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
+    """All chat templates by name; see `Tokenizer.chat_templates`."""
+    special, template = tokenizer.special_tokens, tokenizer.notes.get(TEMPLATE)
+    if template is None and "<|assistant_end|>" in special:
+        has_all = special.keys() >= set(re.findall(r"<\|\w+\|>", nanochat()))
+        template = nanochat() if has_all else None
+    return ({DEFAULT: template} if template else {}) | templates_of(tokenizer.notes)
 
 
 @cache
@@ -139,19 +273,14 @@ _TAG: Final = re.compile(r"\{%([-+]?\s*(?:end)?generation\s*[-+]?)%\}")
 _COMMENT: Final = re.compile(r"\{#([-+]?\s*(?:end)?generation\s*[-+]?)#\}")
 
 
-def with_comments(template: str) -> str:
-    """A template that any Jinja can read: its tags of what is trained on are comments."""
-    return _TAG.sub(r"{#\1#}", template)
-
-
 def written_templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
-    """All chat templates by name, as files of other libraries have them."""
+    """All chat templates by name, as any Jinja can read them: their tags are comments."""
     templates = chat_templates(tokenizer)
-    return {name: with_comments(template) for name, template in templates.items()}
+    return {name: _TAG.sub(r"{#\1#}", template) for name, template in templates.items()}
 
 
 def with_tags(template: str) -> str:
-    """The template that `with_comments` was given.
+    """The template that is written with these comments.
 
     A template whose comments are not in pairs has other comments, such as a heading.
 
@@ -164,28 +293,6 @@ def with_tags(template: str) -> str:
     comments = _COMMENT.findall(template)
     are_paired = 2 * sum("end" in comment for comment in comments) == len(comments)
     return _COMMENT.sub(r"{%\1%}", template) if are_paired else template
-
-
-# ---------------------------------------------------------------------------- of a file
-
-
-def stated(fields: Mapping[str, Any], place: str, special: Mapping[str, int]) -> dict[str, str]:
-    """The tokens that have a role, which are texts or objects with flags, by their notes.
-
-    A role of null is taken from the token that has it by its name.
-    """
-    tokens = {}
-    by_name = {NOTES[role] for role in usual(special)}
-    for note in (entry.note for entry in TOKENS):
-        name = fields.get(note)
-        name = name.get("content") if isinstance(name, dict) else name
-        if isinstance(name, str):
-            tokens[note] = typed(name, str, f"{place}: {note}")
-        elif note in fields and note in by_name:
-            tokens[note] = ""
-    if END_OF_TEXT in fields and tokens.get("eos_token") == tokens.get("eot_token"):
-        tokens.pop("eos_token", None)  # it was written for programs, see `metadata.engine_tokens`
-    return tokens
 
 
 def with_templates(metadata: Metadata, by_name: Mapping[str, str] | None) -> Metadata:

@@ -49,13 +49,7 @@ def all_tokens(tokenizer: _core.Tokenizer) -> list[bytes]:
 
 
 def token_lengths(tokenizer: _core.Tokenizer) -> NDArray[np.int32]:
-    """The number of bytes of each id; 0 for special tokens and unused ids.
-
-    Args:
-        tokenizer: the tokenizer.
-
-    Returns:
-        int32, one per id.
+    """The number of bytes of each id, as int32; 0 for special tokens and unused ids.
 
     Example:
         >>> import bytepair
@@ -91,13 +85,8 @@ def all_pairs(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
 def uncovered(tokenizer: _core.Tokenizer) -> list[int]:
     """The bytes that a text may have and that are no token.
 
-    Encoding them is an error, or they are left out: see `bytepair.load(uncovered=)`.
-
-    Args:
-        tokenizer: the tokenizer.
-
-    Returns:
-        The bytes, in ascending order, without those that no UTF-8 has.
+    Encoding them is an error, or they are left out: see `bytepair.load(uncovered=)`. They are in
+    ascending order, without those that no UTF-8 has.
 
     Example:
         >>> import bytepair
@@ -109,11 +98,8 @@ def uncovered(tokenizer: _core.Tokenizer) -> list[int]:
     if tokenizer.merge_rule == "characters" or _core.text_rules(tokenizer).has_symbols:
         return []
     tokens = tokenizer.mergeable_ranks()
-    return [byte for byte in _UTF_8 if bytes([byte]) not in tokens]
-
-
-#: The bytes that occur in UTF-8.
-_UTF_8: Final = (*range(0xC0), *range(0xC2, 0xF5))
+    in_utf_8 = (*range(0xC0), *range(0xC2, 0xF5))
+    return [byte for byte in in_utf_8 if bytes([byte]) not in tokens]
 
 
 def unmade(tokenizer: _core.Tokenizer) -> list[bytes]:
@@ -124,9 +110,6 @@ def unmade(tokenizer: _core.Tokenizer) -> list[bytes]:
     return [
         token for token in tokenizer.mergeable_ranks() if len(token) > 1 and token not in results
     ]
-
-
-# ---------------------------------------------------------------------------- rules
 
 
 def form(rules: _core.TextRules) -> str | None:

@@ -13,10 +13,8 @@ it by encoding the text again; its ids are then compared with these.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from bytepair import _core
 from bytepair._core import to_bytes
@@ -32,8 +30,6 @@ T = TypeVar("T")
 #: The values of `encode_special_tokens`, truncation and padding.
 Settings: TypeAlias = tuple[bool, dict[str, Any] | None, dict[str, Any] | None]
 
-# ---------------------------------------------------------------------------- engines
-
 
 class Frame(NamedTuple):
     """What stands around a text.
@@ -42,13 +38,11 @@ class Frame(NamedTuple):
         before: the ids before the text.
         after: the ids after the text.
         types: the type ids of the ids before, of those of the text (one number), and after.
-        added: the number of ids around the text.
     """
 
     before: list[int]
     after: list[int]
     types: tuple[list[int], int, list[int]]
-    added: int
 
 
 def _frame(original: tokenizers.Tokenizer, tokenizer: Tokenizer, special: bool) -> Frame | None:
@@ -70,69 +64,53 @@ def _frame(original: tokenizers.Tokenizer, tokenizer: Tokenizer, special: bool) 
     if len(inside) != len(ids) or len({types[place] for place in inside}) != 1:
         return None
     around = types[:start], types[start], types[end:]
-    return Frame(encoding.ids[:start], encoding.ids[end:], around, added)
+    return Frame(encoding.ids[:start], encoding.ids[end:], around)
 
 
-#: Which added tokens are looked for in a text, as `Tokenizer.encode` takes it.
-LookedFor: TypeAlias = Literal["all", "text"] | Collection[str]
-
-
-@dataclass(frozen=True)
-class Engine:
+class Engine(NamedTuple):
     """What encodes and decodes for one state of a tokenizer.
 
     Attributes:
         tokenizer: the tokenizer that gives the ids.
         frames: what the post-processor adds, without and with special tokens.
         special_ids: the ids that `skip_special_tokens` leaves out.
-        unsplit: which added tokens are looked for if `encode_special_tokens` is on, so that special
-            ones are text; None if that cannot be done exactly.
         decodes: whether ids decode to the same text.
-        plain: whether text is encoded as it is: not normalized, and no added token takes white
-            space. Then tokens have the names and places that follow from their ids.
+        places: whether tokens have the places in a text that follow from their ids: it is not
+            normalized, and no added token takes white space.
     """
 
     tokenizer: Tokenizer
     frames: tuple[Frame, Frame]
     special_ids: frozenset[int]
-    unsplit: LookedFor | None
     decodes: bool
-    plain: bool
+    places: bool
 
 
 def engine_of(original: tokenizers.Tokenizer, equal: Tokenizer | None = None) -> Engine | str:
     """The engine for a tokenizer that neither truncates nor pads, or the reason why there is none.
 
-    Args:
-        original: the tokenizer.
-        equal: a tokenizer that gives its ids, if nothing but the post-processor changed since.
+    `equal` is one that gives its ids, if nothing but the post-processor changed since.
     """
     added = original.get_added_tokens_decoder()
-    special = {id: token.content for id, token in added.items() if token.special}
     try:
         tokenizer = equal or load(original)
         rules, missing = _core.text_rules(tokenizer), uncovered(tokenizer)
         if equal is None and (missing or rules.has_symbols):  # as `tokenizers` leaves them out
             tokenizer = Tokenizer(_core.with_uncovered_dropped(tokenizer, True))
         frames = _frame(original, tokenizer, False), _frame(original, tokenizer, True)
-        # Whether the model encodes the name of a special token to its id; bytepair never does.
-        pieces = {id: original.model.tokenize(name) for id, name in special.items()}
     except Exception as error:  # `tokenizers` has no other class for its own
         return str(error)
     if frames[0] is None or frames[1] is None:
         return "post_processor: it does more than to add tokens around a text"
     # Names of tokens are not their bytes: the original places them in a text, and decodes them.
     by_bytes = tokenizer.merge_rule != "characters" and not rules.has_symbols
-    others = [token.content for token in added.values() if not token.special]
-    merged = any([piece.id for piece in some] == [id] for id, some in pieces.items())
     trims = [] if rules.trim_offsets is None else [rules.trim_offsets]
     processor = json.loads(state_of(original, "post_processor") or b"{}")
     steps = processor.get("processors", [processor])
     return Engine(
         tokenizer,
         (frames[0], frames[1]),
-        frozenset(special),
-        None if merged or _overlap(others, list(special.values())) else (others or "text"),
+        frozenset(id for id, token in added.items() if token.special),
         # The name of an added token is decoded to itself, not to the bytes that it encodes.
         by_bytes and all(to_bytes(t.content) in {None, t.content.encode()} for t in added.values()),
         by_bytes
@@ -143,15 +121,10 @@ def engine_of(original: tokenizers.Tokenizer, equal: Tokenizer | None = None) ->
     )
 
 
-_OF_MODELS = (
-    "dropout",
-    "unk_token",
-    "continuing_subword_prefix",
-    "end_of_word_suffix",
-    "fuse_unk",
-    "byte_fallback",
-    "ignore_merges",
-)
+_OF_MODELS: Final = (
+    "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
+    "byte_fallback", "ignore_merges",
+)  # fmt: skip
 
 
 def state_of(original: tokenizers.Tokenizer, name: str) -> Any:
@@ -162,50 +135,14 @@ def state_of(original: tokenizers.Tokenizer, name: str) -> Any:
     return component and component.__getstate__()
 
 
-def _overlap(some: list[str], others: list[str]) -> bool:
-    """Whether a name of each of two sets may share characters of a text."""
-    starts = [
-        {name[:at] for name in names for at in range(1, len(name))} for names in (some, others)
-    ]
-    ends = [{name[at:] for name in names for at in range(1, len(name))} for names in (some, others)]
-    if starts[0] & ends[1] or starts[1] & ends[0]:
-        return True
-    every = ["\0".join(names) for names in (some, others)]
-    return any(name in every[1] for name in some) or any(name in every[0] for name in others)
-
-
-# ---------------------------------------------------------------------------- encodings
-
-
-@dataclass(frozen=True)
-class Call:
-    """How texts are encoded: what does it, and the settings of the moment.
-
-    Attributes:
-        owner: the `Tokenizer` that was called.
-        engine: what encodes for it.
-        special: whether the post-processor adds its tokens.
-        split: whether special tokens in texts are text (`encode_special_tokens`).
-        truncation: how texts are truncated, if they are.
-        padding: how encodings are padded, if they are.
-    """
+class Call(NamedTuple):
+    """How texts are encoded: by which `Tokenizer` and engine, and the settings of the moment."""
 
     owner: Any
     engine: Engine
-    special: bool
-    split: bool
+    special: bool  # whether the post-processor adds its tokens
     truncation: dict[str, Any] | None
     padding: dict[str, Any] | None
-
-    @cached_property
-    def looked_for(self) -> LookedFor | None:
-        """Which added tokens are looked for in texts; None if that is left to the original."""
-        return self.engine.unsplit if self.split else "all"
-
-    @cached_property
-    def cuts_left(self) -> bool:
-        """Whether truncation removes the first ids."""
-        return self.truncation is not None and self.truncation["direction"] == "left"
 
 
 class Encoding:
@@ -217,25 +154,22 @@ class Encoding:
     _theirs: tokenizers.Encoding | None
 
     def __init__(self, call: Call, frame: Frame, text: str, ids: list[int]) -> None:
-        """Make an encoding of a text: its ids after truncation, with those of the frame around."""
+        """Take the ids of a text after truncation; those of the frame stand around them."""
         self._call = call
         self._frame = frame
         self._text = text
-        self._ids = [*frame.before, *ids, *frame.after] if frame.added else ids
+        around = frame.before or frame.after
+        self._ids = [*frame.before, *ids, *frame.after] if around else ids
         self._length = len(ids)
         self._padded = self._width = 0
         self._theirs = None
 
-    def fill(self, length: int) -> None:
-        """Pad to a length, as the call says; what is longer stays as it is."""
-        padding, ids = self._call.padding, self._ids
-        self._width = length
-        if padding is None or ids is None or len(ids) >= length:
-            return
-        self._padded = length - len(ids)
-        self._ids = self._fill(ids, padding["pad_id"])
-
-    # ------------------------------------------------------------ derived from the ids
+    def fill(self, length: int, padding: dict[str, Any]) -> None:
+        """Pad to a length; what is longer stays as it is."""
+        ids, self._width = self._ids, length
+        if ids is not None and len(ids) < length:
+            self._padded = length - len(ids)
+            self._ids = self._fill(ids, padding["pad_id"])
 
     @property
     def ids(self) -> list[int]:
@@ -267,26 +201,13 @@ class Encoding:
         return self._fill([1] * before + [0] * self._length + [1] * after, 1)
 
     @property
-    def tokens(self) -> list[str]:
-        """The tokens as they are written in the vocabulary."""
-        call, ids = self._call, self._ids
-        if ids is None or not call.engine.plain or self._padded or self._frame.added:
-            return self.original.tokens
-        name = call.owner.id_to_token
-        return [name(id) or "" for id in ids]
-
-    @property
     def offsets(self) -> list[tuple[int, int]]:
         """The start and the end of each token in its text, in characters."""
-        call, engine = self._call, self._call.engine
-        # Truncation may make a token first whose place leaves out spaces.
-        trims_anew = call.cuts_left and _core.text_rules(engine.tokenizer).trim_offsets is not None
-        if self._ids is None or not engine.plain or trims_anew:
+        engine = self._call.engine
+        if self._ids is None or not engine.places:
             return self.original.offsets
-        _, _, places = engine.tokenizer.encode_offsets(self._text, special=call.looked_for)
-        cut = len(places) - self._length
-        places = places[cut:] if call.cuts_left else places[: self._length]
-        own = list(zip(*places.T.tolist(), strict=True))
+        _, _, places = engine.tokenizer.encode_offsets(self._text, special="all")
+        own = list(zip(*places[: self._length].T.tolist(), strict=True))
         around = [(0, 0)]
         row = around * len(self._frame.before) + own + around * len(self._frame.after)
         return self._fill(row, (0, 0))
@@ -314,8 +235,6 @@ class Encoding:
         filled = [pad] * self._padded
         return filled + row if left else row + filled
 
-    # ------------------------------------------------------------ computed by the original
-
     @property
     def original(self) -> tokenizers.Encoding:
         """The encoding of `tokenizers`.
@@ -326,7 +245,7 @@ class Encoding:
         if self._theirs is None:
             call, padding = self._call, self._call.padding
             padding = padding and {**padding, "length": self._width, "pad_to_multiple_of": None}
-            settings = (call.split, call.truncation, padding)
+            settings = (False, call.truncation, padding)
             theirs = call.owner.encode_original(self._text, call.special, settings)
             if theirs.ids != self._ids:
                 raise RuntimeError(
@@ -369,8 +288,8 @@ class Encoding:
 
 #: What the encoding of `tokenizers` knows besides, and what changes it.
 _SELDOM: Final = (
-    "word_ids", "words", "sequence_ids", "char_to_token", "char_to_word", "token_to_chars",
-    "token_to_sequence", "token_to_word", "word_to_chars", "word_to_tokens",
+    "tokens", "word_ids", "words", "sequence_ids", "char_to_token", "char_to_word",
+    "token_to_chars", "token_to_sequence", "token_to_word", "word_to_chars", "word_to_tokens",
 )  # fmt: skip
 _CHANGES: Final = ("pad", "truncate", "set_sequence_id")
 
@@ -378,9 +297,6 @@ _CHANGES: Final = ("pad", "truncate", "set_sequence_id")
 def theirs(encoding: Any) -> Any:
     """An encoding as `tokenizers` takes it."""
     return encoding.original if isinstance(encoding, Encoding) else encoding
-
-
-# ---------------------------------------------------------------------------- many texts
 
 
 def encode(call: Call, texts: Sequence[Any]) -> list[Encoding] | None:
@@ -404,15 +320,13 @@ def encode(call: Call, texts: Sequence[Any]) -> list[Encoding] | None:
         if multiple := call.padding["pad_to_multiple_of"]:
             length += -length % multiple
         for encoding in encodings:
-            encoding.fill(length)
+            encoding.fill(length, call.padding)
     return encodings
 
 
 def _ids(call: Call, texts: Sequence[Any]) -> list[list[int]] | None:
     """The ids of each text, without the tokens that the post-processor adds."""
-    tokenizer, looked_for = call.engine.tokenizer, call.looked_for
-    if looked_for is None:
-        return None
+    tokenizer = call.engine.tokenizer
     try:
         for text in texts:
             if not isinstance(text, str):
@@ -420,17 +334,17 @@ def _ids(call: Call, texts: Sequence[Any]) -> list[list[int]] | None:
             if not text.isascii():
                 text.encode()  # raises for a lone surrogate, as the original does
         if len(texts) == 1:
-            return [tokenizer.encode(texts[0], special=looked_for)]
-        return tokenizer.encode_batch(texts, special=looked_for)
+            return [tokenizer.encode(texts[0], special="all")]
+        return tokenizer.encode_batch(texts, special="all")
     except (BytepairError, UnicodeEncodeError):
         return None
 
 
 def _truncated(how: dict[str, Any], frame: Frame, ids: list[int]) -> list[int] | None:
     """The ids of a text as truncation leaves them; None if the original must do it."""
-    room = how["max_length"] - frame.added
+    room = how["max_length"] - len(frame.before) - len(frame.after)
     if room > 0 and len(ids) <= room:
         return ids
-    if room <= how["stride"] or how["strategy"] == "only_second":
+    if room <= how["stride"] or how["strategy"] == "only_second" or how["direction"] == "left":
         return None
-    return ids[len(ids) - room :] if how["direction"] == "left" else ids[:room]
+    return ids[:room]

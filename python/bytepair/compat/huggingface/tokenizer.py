@@ -3,7 +3,7 @@
 It contains the original, which stores all settings (components, added tokens, truncation, padding),
 and an engine made from it, which encodes and decodes. Settings are changed in the original, and the
 engine is rebuilt when it is needed next. The original computes what the engine does not: texts
-given as words, and pairs.
+given as words, pairs, and texts in which special tokens are text (`encode_special_tokens`).
 """
 
 from __future__ import annotations
@@ -18,15 +18,8 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from bytepair.compat.conversions import to_huggingface
-from bytepair.compat.huggingface.encoding import (
-    Call,
-    Engine,
-    Settings,
-    encode,
-    engine_of,
-    state_of,
-    theirs,
-)
+from bytepair.compat.huggingface import encoding as encodings
+from bytepair.compat.huggingface.encoding import Engine, Settings, engine_of, state_of, theirs
 from bytepair.errors import BytepairError
 from bytepair.tokenizer import Tokenizer as BytepairTokenizer
 
@@ -37,7 +30,6 @@ logger = logging.getLogger("bytepair.compat.huggingface")
 
 
 def _reader(name: str) -> Any:
-    """A class method that reads a tokenizer as that of the original does."""
 
     def read(kind: type[Tokenizer], *args: Any, **how: Any) -> Tokenizer:
         return kind(getattr(_class(), name)(*args, **how))
@@ -82,11 +74,9 @@ class Tokenizer:
     """
 
     def __init__(self, model: Any) -> None:
-        """Make a tokenizer.
+        """Take a tokenizer of either library, or a model.
 
-        Args:
-            model: a `tokenizers.Tokenizer`, which must not be used elsewhere from then on; a
-                `bytepair.Tokenizer`; or a model, as for `tokenizers.Tokenizer`.
+        A `tokenizers.Tokenizer` must not be used elsewhere from then on.
         """
         if isinstance(model, BytepairTokenizer):
             model = to_huggingface(model)
@@ -99,9 +89,7 @@ class Tokenizer:
         self._engine: Engine | str | None = None
         self._equal: BytepairTokenizer | None = None  # makes the first engine without a conversion
         self._states: dict[str, Any] = {}  # of components that others may change in place
-        self._calls: dict[bool, Call | None] = {}  # with and without special tokens
-
-    # ------------------------------------------------------------ files and copies
+        self._calls: dict[bool, encodings.Call | None] = {}  # with and without special tokens
 
     from_str, from_buffer = _reader("from_str"), _reader("from_buffer")
     from_file, from_pretrained = _reader("from_file"), _reader("from_pretrained")
@@ -127,8 +115,6 @@ class Tokenizer:
     def __str__(self) -> str:
         with self._lock:
             return str(self._original)
-
-    # ------------------------------------------------------------ the engine
 
     @property
     def original(self) -> tokenizers.Tokenizer:
@@ -183,7 +169,6 @@ class Tokenizer:
 
     @contextmanager
     def _set(self, settings: Settings) -> Iterator[None]:
-        """Use the original with these settings, and restore them afterwards."""
         with self._lock:
             before = self._settings
             if settings == before:
@@ -195,8 +180,6 @@ class Tokenizer:
             finally:
                 _apply(self._original, before)
 
-    # ------------------------------------------------------------ encoding
-
     def encode(
         self,
         sequence: Any,
@@ -204,14 +187,7 @@ class Tokenizer:
         is_pretokenized: bool = False,
         add_special_tokens: bool = True,
     ) -> Any:
-        """Encode a text, or two.
-
-        Args:
-            sequence: the text; words, if `is_pretokenized`.
-            pair: a second text.
-            is_pretokenized: whether texts are given as lists of words.
-            add_special_tokens: whether the post-processor adds its tokens.
-        """
+        """Encode a text or a list of words, or two of them."""
         is_text = not is_pretokenized and pair is None and isinstance(sequence, str)
         if is_text and (encodings := self._fast([sequence], add_special_tokens)) is not None:
             return encodings[0]
@@ -239,8 +215,9 @@ class Tokenizer:
         except KeyError:
             with self._lock:
                 engine, call = self._current(), None
-                if not isinstance(engine, str):
-                    call = Call(self, engine, bool(special), *self._settings)
+                split, truncation, padding = self._settings
+                if not isinstance(engine, str) and not split:
+                    call = encodings.Call(self, engine, bool(special), truncation, padding)
                 self._calls[special] = call
         if call is None:
             return None
@@ -248,30 +225,17 @@ class Tokenizer:
             inputs = inputs.tolist()  # type: ignore[attr-defined]
         if not isinstance(inputs, list | tuple) or not inputs:
             return None
-        return encode(call, inputs)
+        return encodings.encode(call, inputs)
 
     def encode_original(self, text: str, special: bool, settings: Settings) -> tokenizers.Encoding:
         """Encode a text with the original, possibly with other settings."""
         with self._set(settings):
             return self._original.encode(text, add_special_tokens=special)
 
-    def post_process(
-        self, encoding: Any, pair: Any = None, add_special_tokens: bool = True
-    ) -> tokenizers.Encoding:
-        """Truncate, add special tokens and pad."""
-        with self._lock:
-            return self._original.post_process(theirs(encoding), theirs(pair), add_special_tokens)
-
-    # ------------------------------------------------------------ decoding
-
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """The text of ids."""
-        engine = self._current()
-        if not isinstance(engine, str) and engine.decodes and isinstance(ids, list | tuple):
-            try:
-                return engine.tokenizer.decode(_ids_to_decode(ids, engine, skip_special_tokens))
-            except (BytepairError, TypeError):
-                pass  # the original skips ids without a token
+        if isinstance(ids, list | tuple) and (texts := self._decoded([ids], skip_special_tokens)):
+            return texts[0]
         with self._lock:
             return self._original.decode(ids, skip_special_tokens)
 
@@ -279,44 +243,51 @@ class Tokenizer:
         self, sequences: Sequence[Sequence[int]], skip_special_tokens: bool = True
     ) -> list[str]:
         """The texts of many lists of ids."""
-        engine = self._current()
-        if not isinstance(engine, str) and engine.decodes:
-            try:
-                ids_to_decode = [
-                    _ids_to_decode(ids, engine, skip_special_tokens) for ids in sequences
-                ]
-                return engine.tokenizer.decode_batch(ids_to_decode)
-            except (BytepairError, TypeError):
-                pass
+        if (texts := self._decoded(sequences, skip_special_tokens)) is not None:
+            return texts
         with self._lock:
             return self._original.decode_batch(sequences, skip_special_tokens)
 
-    # ------------------------------------------------------------ the rest
+    def _decoded(self, sequences: Sequence[Sequence[int]], skip: bool) -> list[str] | None:
+        """The texts by bytepair, or None if the original must compute them."""
+        engine = self._current()
+        if isinstance(engine, str) or not engine.decodes:
+            return None
+        special = engine.special_ids if skip else frozenset()
+        try:
+            kept = [
+                ids if special.isdisjoint(ids) else [id for id in ids if id not in special]
+                for ids in sequences
+            ]
+            if len(kept) == 1:  # a batch would start threads
+                return [engine.tokenizer.decode(kept[0])]
+            return engine.tokenizer.decode_batch(kept)
+        except (BytepairError, TypeError):
+            return None  # the original skips ids without a token
 
     def __getattr__(self, name: str) -> Any:
         """Methods that the original has, with the same arguments; their names stand below."""
         if name in _QUESTIONS:
             return getattr(self._original, name)
-        if name in _CHANGES or name in _SETTINGS or name in _FILES:
+        if name in _CHANGES or name in _SETTINGS or name in _OTHERS:
             return partial(self._call_original, name)
         if name in _ASYNC:
             return partial(asyncio.to_thread, getattr(self, name.removeprefix("async_")))
         raise AttributeError(f"a Tokenizer has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *_QUESTIONS, *_CHANGES, *_SETTINGS, *_FILES, *_ASYNC]
+        return [*super().__dir__(), *_QUESTIONS, *_CHANGES, *_SETTINGS, *_OTHERS, *_ASYNC]
 
     def _call_original(self, name: str, *args: Any, **how: Any) -> Any:
         """Call a method of the original; what it changes is read again."""
         with self._lock:
-            result = getattr(self._original, name)(*args, **how)
+            how = {option: theirs(value) for option, value in how.items()}
+            result = getattr(self._original, name)(*map(theirs, args), **how)
             if name in _CHANGES:
                 self._forget()
             if name in _SETTINGS:
                 self._settings, self._calls = _settings_of(self._original), {}
             return result
-
-    # ------------------------------------------------------------ settings
 
     normalizer, pre_tokenizer = _component("normalizer"), _component("pre_tokenizer")
     post_processor, decoder = _component("post_processor"), _component("decoder")
@@ -352,14 +323,14 @@ class Tokenizer:
 
 
 #: The methods of the original: those that ask, those that change the model, those that change the
-#: settings, and those that write; and ours that a thread does, while other tasks continue.
+#: settings, and others; and ours that a thread does, while other tasks continue.
 _QUESTIONS: Final = (
     "token_to_id", "id_to_token", "get_vocab", "get_vocab_size", "get_added_tokens_decoder",
     "num_special_tokens_to_add",
 )  # fmt: skip
 _CHANGES: Final = ("add_tokens", "add_special_tokens", "train", "train_from_iterator")
 _SETTINGS: Final = ("enable_truncation", "no_truncation", "enable_padding", "no_padding")
-_FILES: Final = ("to_str", "save")
+_OTHERS: Final = ("to_str", "save", "post_process")
 _ASYNC: Final = (
     "async_encode", "async_encode_batch", "async_encode_batch_fast", "async_decode_batch",
 )  # fmt: skip
@@ -377,9 +348,6 @@ def _restored(kind: type[Tokenizer], json: str, split: bool) -> Tokenizer:
     return tokenizer
 
 
-# ---------------------------------------------------------------------------- settings
-
-
 def _settings_of(original: tokenizers.Tokenizer) -> Settings:
     return original.encode_special_tokens, original.truncation, original.padding
 
@@ -395,9 +363,3 @@ def _apply(original: tokenizers.Tokenizer, settings: Settings) -> None:
         original.no_padding()
     else:
         original.enable_padding(**padding)
-
-
-def _ids_to_decode(ids: Sequence[int], engine: Engine, skip: bool) -> Sequence[int]:
-    if skip and not engine.special_ids.isdisjoint(ids):
-        return [id for id in ids if id not in engine.special_ids]
-    return ids

@@ -17,7 +17,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair import _core
 from bytepair._internal.checks import check_many
 from bytepair.errors import UnknownIdError
 from bytepair.formats.writing import encoding_values
@@ -82,8 +81,6 @@ class Encoding:
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r}>"
 
-    # ------------------------------------------------------------------------ encoding
-
     def encode_ordinary(self, text: str) -> list[int]:
         """Encode a text; special tokens in it are text."""
         return self._tokenizer.encode(text)
@@ -102,10 +99,8 @@ class Encoding:
         Raises:
             DisallowedSpecialTokenError: if the text holds a disallowed special token.
         """
-        ids: list[int] = []
-        for piece in self._pieces(text, allowed_special, disallowed_special):
-            ids += [piece] if isinstance(piece, int) else self._tokenizer.encode(piece)
-        return ids
+        pieces = self._pieces(text, allowed_special, disallowed_special)
+        return _joined(pieces, self._tokenizer.encode)
 
     def encode_to_numpy(
         self, text: str, *, allowed_special: Allowed = _NONE, disallowed_special: Disallowed = "all"
@@ -133,13 +128,7 @@ class Encoding:
         pieces = [self._pieces(each, allowed_special, disallowed_special) for each in texts]
         ordinary = [piece for each in pieces for piece in each if isinstance(piece, str)]
         encoded = iter(self._tokenizer.encode_batch(ordinary, threads=num_threads))
-        batch: list[list[int]] = []
-        for each in pieces:
-            ids: list[int] = []
-            for piece in each:
-                ids += [piece] if isinstance(piece, int) else next(encoded)
-            batch.append(ids)
-        return batch
+        return [_joined(each, lambda _: next(encoded)) for each in pieces]
 
     def encode_single_token(self, text_or_bytes: str | bytes) -> int:
         """The id of one token, special or not; a KeyError if it does not exist."""
@@ -150,8 +139,6 @@ class Encoding:
             return self._special_tokens[token.decode()]
         except (KeyError, UnicodeDecodeError):
             raise KeyError(token) from None
-
-    # ------------------------------------------------------------------------ decoding
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
         """Decode ids into bytes; a KeyError if one is unknown."""
@@ -195,17 +182,14 @@ class Encoding:
         self, batch: Sequence[Sequence[int]], *, errors: str = "replace", num_threads: int = 8
     ) -> list[str]:
         """Decode many lists of ids into texts; the number of threads is not used."""
-        return [
-            self.decode(tokens, errors) for tokens in check_many("batch", batch, "lists of ids")
-        ]
+        lists = check_many("batch", batch, "lists of ids")
+        return [self.decode(tokens, errors) for tokens in lists]
 
     def decode_bytes_batch(
         self, batch: Sequence[Sequence[int]], *, num_threads: int = 8
     ) -> list[bytes]:
         """Decode many lists of ids into bytes; the number of threads is not used."""
         return [self.decode_bytes(tokens) for tokens in check_many("batch", batch, "lists of ids")]
-
-    # ------------------------------------------------------------------------ the vocabulary
 
     def token_byte_values(self) -> list[bytes]:
         """The bytes of all ordinary tokens, sorted."""
@@ -235,8 +219,6 @@ class Encoding:
     def _sorted_tokens(self) -> list[bytes]:
         return sorted(self._mergeable_ranks)
 
-    # ------------------------------------------------------------------------ pieces
-
     def _pieces(self, text: str, allowed: Allowed, disallowed: Disallowed) -> list[str | int]:
         """Ordinary texts and the ids of allowed special tokens, in order."""
         names = self.special_tokens_set
@@ -259,37 +241,6 @@ class Encoding:
             end = match.end()
         return [*pieces, text[end:]] if end < len(text) else pieces
 
-    def _encode_single_piece(self, text_or_bytes: str | bytes) -> list[int]:
-        """Encode without splitting."""
-        piece = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
-        return _core.encode_pretoken(self._tokenizer, piece)
-
-    def _encode_only_native_bpe(self, text: str) -> list[int]:
-        """Encode, split by the package `regex` instead of the core."""
-        from bytepair._internal.extras import regex
-
-        pretokens = regex.findall(self._pat_str, text)
-        return [id for pretoken in pretokens for id in self._encode_single_piece(pretoken)]
-
-    def _encode_bytes(self, text: bytes) -> list[int]:
-        """Encode bytes that may not be UTF-8; the end is encoded without splitting."""
-        try:
-            return self.encode_ordinary(text.decode())
-        except UnicodeDecodeError as error:
-            valid, rest = text[: error.start].decode(), text[error.start :]
-        ids, pretokens = self.encode_ordinary(valid), _core.pretokenize(self._tokenizer, valid)
-        cut = len(ids) - (len(self._encode_single_piece(pretokens[-1])) if pretokens else 0)
-        if cut < len(ids) and self._is_space(ids[cut]):  # more text may split white space otherwise
-            while cut and self._is_space(ids[cut - 1]):
-                cut -= 1
-        last = self._tokenizer.decode_bytes(ids[cut:])
-        return ids[:cut] + _core.encode_pretoken(self._tokenizer, last + rest)
-
-    def _is_space(self, id: int) -> bool:
-        return not self._tokenizer.token_bytes(id).strip(b" \n\t")
-
-    # ------------------------------------------------------------------------ pickling
-
     def __getstate__(self) -> object:
         if self is ENCODINGS.get(self.name):
             return self.name
@@ -307,13 +258,19 @@ class Encoding:
             Encoding.__init__(self, **value)
 
 
+def _joined(pieces: Iterable[str | int], encode: Callable[[str], list[int]]) -> list[int]:
+    """The ids of pieces: those of texts, and those that are ids already."""
+    ids: list[int] = []
+    for piece in pieces:
+        ids += [piece] if isinstance(piece, int) else encode(piece)
+    return ids
+
+
 @lru_cache(maxsize=128)
 def _finder(names: frozenset[str]) -> re.Pattern[str]:
     """Finds any of the names, the longest of those that start at the same place."""
     return re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)))
 
-
-# ---------------------------------------------------------------------------- by name
 
 #: The encodings that have been requested, by name.
 ENCODINGS: dict[str, Encoding] = {}

@@ -12,7 +12,7 @@ from __future__ import annotations
 import mmap
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -21,12 +21,13 @@ from bytepair import _core
 from bytepair._core import to_bytes, to_characters
 from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, read_file, typed
+from bytepair.formats import pieces as scored
 from bytepair.formats.gguf import llamacpp
 from bytepair.formats.gguf import metadata as gguf_metadata
 from bytepair.formats.gguf import pieces as gguf_pieces
 from bytepair.formats.gpt2 import check_merges, merge_lines, read_pair, read_vocabulary
 from bytepair.formats.parts import GGUF_MAGIC, LoadOptions, Parts
-from bytepair.formats.pieces import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
+from bytepair.formats.pieces import ScoredPiece
 from bytepair.properties.roles import giving
 from bytepair.properties.tokens import form, ordinary
 
@@ -37,12 +38,11 @@ _NUMBERS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?
                    12: "d"}  # fmt: skip
 _U32, _I32, _F32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
 
+_TOKENS: Final = "tokenizer.ggml.tokens"
 #: The user-defined tokens of a tokenizer with byte fallback; llama.cpp has one type for them and
 #: for added tokens that are not special.
 _USERS_KEY: Final = "bytepair.user_defined"
 _RULE_KEY: Final = "bytepair.merge_rule"
-
-# ---------------------------------------------------------------------------- reading
 
 
 def read(path: Path, options: LoadOptions) -> Parts:
@@ -120,81 +120,82 @@ def _parts(values: dict[str, Any], options: LoadOptions) -> Parts:
             "tokenizer.ggml.model",
             f"{model!r} is neither gpt2 (byte-level BPE) nor llama (BPE with byte fallback)",
         )
-    names, kinds = _names_and_kinds(values)
+    names = _list(values, _TOKENS, str)
+    if len(names) > MAX_VOCAB_SIZE:
+        raise FormatError(_TOKENS, f"there are more than {MAX_VOCAB_SIZE} tokens")
+    kinds = llamacpp.kinds(names, _per_token(values, "token_type", int, names, scored.NORMAL))
     is_pieces = model == gguf_pieces.NAME
-    read = _parts_of_pieces if is_pieces else _parts_of_bytes
-    parts = read(values, names, kinds, options)
+    scores = _per_token(values, "scores", float, names) if is_pieces else [0.0] * len(names)
+    entries = {
+        id: ScoredPiece(name, scores[id], kinds[id])
+        for id, name in enumerate(names)
+        if not (kinds[id] == scored.UNUSED and name == _hole(id))
+    }
+    if is_pieces:
+        own = values.get(_USERS_KEY) and set(_list(values, _USERS_KEY, int))
+        parts = gguf_pieces.parts(values, entries, own, options)
+    else:
+        parts = _parts_of_bytes(values, entries, options)
     special = parts.special_tokens
     users = {
         name: _core.AddedToken(name, id, special=False)
         for name, id in special.items()
-        if kinds[id] == USER_DEFINED  # llama.cpp finds them in every text
+        if kinds[id] == scored.USER_DEFINED  # llama.cpp finds them in every text
     }
     stated = gguf_metadata.read(values, names, special)
     return replace(parts, notes=stated.to_notes(), flags=users)
 
 
 def _parts_of_bytes(
-    values: dict[str, Any], names: list[str], kinds: list[int], options: LoadOptions
+    values: dict[str, Any], entries: Mapping[int, ScoredPiece], options: LoadOptions
 ) -> Parts:
     """The tokenizer of a file whose tokens are written in the characters of GPT-2."""
     name = values.get("tokenizer.ggml.pre", "default")
-    rule = llamacpp.rule(name) if isinstance(name, str) else None
-    if rule is None and options.pattern is None:
-        raise UnsupportedError(
-            "tokenizer.ggml.pre",
-            f"the split pattern {name!r} is not known exactly",
-            option="pattern",
-            hint="pass pattern= to choose one",
-        )
-    _, rules, ignore = rule or ("", options.pattern or "", False)
-    ids, special = _ids(names, kinds)
-    tokens = read_vocabulary(ids, "tokenizer.ggml.tokens", options)
+    try:
+        _, rules, ignore = llamacpp.rule(str(name))
+    except KeyError:
+        if options.pattern is None:
+            raise UnsupportedError(
+                "tokenizer.ggml.pre",
+                f"the split pattern {name!r} is not known exactly",
+                option="pattern",
+                hint="pass pattern= to choose one",
+            ) from None
+        rules, ignore = options.pattern, False
+    ids: dict[str, int] = {}
+    special: dict[str, int] = {}
+    for id, (text, _, kind) in entries.items():
+        if text in ids or text in special:
+            raise FormatError(f"{_TOKENS}[{id}]", f"{text!r} is a duplicate")
+        if kind == scored.BYTE:
+            raise UnsupportedError(f"{_TOKENS}[{id}]", "a byte token in a byte-level vocabulary")
+        is_added = kind in {scored.UNKNOWN, scored.CONTROL, scored.USER_DEFINED}
+        (special if is_added else ids)[text] = id
+    tokens = read_vocabulary(ids, _TOKENS, options)
     place = "tokenizer.ggml.merges"
     lines = enumerate(_list(values, place, str))
-    pairs = [read_pair(line.split(" "), f"{place}[{n}]") for n, line in lines]
-    tokens |= _merged_names(special, pairs)
+    pairs = [read_pair(line.split(" "), f"{place}[{number}]") for number, line in lines]
+    # Special tokens may be merged from texts as well, since llama.cpp asks for no type.
+    merged = {token for left, right in pairs for token in (left, right, left + right)}
+    for text, id in special.items():
+        if (token := text.encode()) in merged and to_bytes(text) == token:
+            tokens[token] = id
     merges = check_merges(pairs, tokens, place)
     is_ranks = values.get(_RULE_KEY) == "ranks"
     return Parts(tokens, rules, special, merges, ignore, may_be_ranks=is_ranks)
 
 
-def _merged_names(
-    special: Mapping[str, int], pairs: Iterable[tuple[bytes, bytes]]
-) -> dict[bytes, int]:
-    """The special tokens that are merged from texts as well, since llama.cpp asks for no type."""
-    merged = {token for left, right in pairs for token in (left, right, left + right)}
-    names = {name.encode(): id for name, id in special.items() if to_bytes(name) == name.encode()}
-    return {token: id for token, id in names.items() if token in merged}
-
-
-def _parts_of_pieces(
-    values: dict[str, Any], names: list[str], kinds: list[int], options: LoadOptions
-) -> Parts:
-    """The tokenizer of a file whose tokens have scores."""
-    key = "tokenizer.ggml.scores"
-    scores = _list(values, key, float)
-    if len(scores) != len(names):
-        raise FormatError(key, f"there are {len(scores)} scores for {len(names)} tokens")
-    own = values.get(_USERS_KEY) and set(_list(values, _USERS_KEY, int))
-    entries = {
-        id: entry
-        for id, entry in enumerate(zip(names, scores, kinds, strict=True))
-        if not (entry[2] == UNUSED and entry[0] == _hole(id))
-    }
-    return gguf_pieces.parts(values, entries, own, options)
-
-
-def _names_and_kinds(values: dict[str, Any]) -> tuple[list[str], list[int]]:
-    """The text of each id, and its type as llama.cpp sees it."""
-    names = _list(values, "tokenizer.ggml.tokens", str)
-    if len(names) > MAX_VOCAB_SIZE:
-        raise FormatError("tokenizer.ggml.tokens", f"there are more than {MAX_VOCAB_SIZE} tokens")
-    key = "tokenizer.ggml.token_type"
-    kinds = _list(values, key, int) if key in values else [NORMAL] * len(names)
-    if len(kinds) != len(names):
-        raise FormatError(key, f"there are {len(kinds)} types for {len(names)} tokens")
-    return names, llamacpp.kinds(names, kinds)
+def _per_token(
+    values: dict[str, Any], name: str, kind: type, names: list[str], default: Any = None
+) -> list[Any]:
+    """An array with a value for each token; it may be missing if there is a default."""
+    key = f"tokenizer.ggml.{name}"
+    if default is not None and key not in values:
+        return [default] * len(names)
+    items = _list(values, key, kind)
+    if len(items) != len(names):
+        raise FormatError(key, f"there are {len(items)} values for {len(names)} tokens")
+    return items
 
 
 def _list(values: dict[str, Any], key: str, kind: type) -> list[Any]:
@@ -204,35 +205,14 @@ def _list(values: dict[str, Any], key: str, kind: type) -> list[Any]:
     return [typed(value, kind, f"{key}[{number}]") for number, value in enumerate(items)]
 
 
-def _ids(names: list[str], kinds: list[int]) -> tuple[dict[str, int], dict[str, int]]:
-    """Ordinary tokens as characters, and special tokens, each with its id."""
-    ids: dict[str, int] = {}
-    special: dict[str, int] = {}
-    for id, (name, kind) in enumerate(zip(names, kinds, strict=True)):
-        place = f"tokenizer.ggml.tokens[{id}]"
-        if name in ids or name in special:
-            raise FormatError(place, f"{name!r} is a duplicate")
-        if kind == BYTE:
-            raise UnsupportedError(
-                place, "a byte token in a byte-level vocabulary is not supported"
-            )
-        if kind in (UNKNOWN, CONTROL, USER_DEFINED):
-            special[name] = id
-        elif not (kind == UNUSED and name == _hole(id)):
-            ids[name] = id
-    return ids, special
-
-
-# ---------------------------------------------------------------------------- writing
-
-
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What a GGUF file loses beside the values that the table of formats has."""
     is_pieces = tokenizer.merge_rule == "characters"
     lost = gguf_pieces.losses(tokenizer) if is_pieces else llamacpp.losses(tokenizer)
-    kinds, ranks = dict(_added(tokenizer).values()), tokenizer.mergeable_ranks()
+    kinds = {name: kind for name, _, kind in _added(tokenizer).values()}
+    ranks = tokenizer.mergeable_ranks()
     known = (name for name in llamacpp.RETYPED if name not in kinds and name.encode() in ranks)
-    kinds |= dict.fromkeys(known, NORMAL)
+    kinds |= dict.fromkeys(known, scored.NORMAL)
     lost += llamacpp.lost_kinds(kinds) + llamacpp.lost_order(tokenizer.special_tokens)
     return lost + gguf_metadata.losses(tokenizer)
 
@@ -242,38 +222,39 @@ def hints(tokenizer: _core.Tokenizer) -> list[str]:
     return [] if "eos_token" in gguf_metadata.role_ids(tokenizer) else [giving("eos")]
 
 
-def _added(tokenizer: _core.Tokenizer) -> dict[int, tuple[str, int]]:
+def _added(tokenizer: _core.Tokenizer) -> dict[int, ScoredPiece]:
     users = ordinary(tokenizer)
     return {
-        id: (name, USER_DEFINED if id in users else CONTROL)
+        id: ScoredPiece(name, 0.0, scored.USER_DEFINED if id in users else scored.CONTROL)
         for name, id in tokenizer.special_tokens.items()
     }
 
 
 def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
     """A file without tensors; llama.cpp rejects files in which two ids have the same text."""
-    rules, is_pieces = _core.text_rules(tokenizer), tokenizer.merge_rule == "characters"
-    entries = gguf_pieces.entries(tokenizer) if is_pieces else {
-        id: (to_characters(token), 0.0, NORMAL) for token, id in tokenizer.mergeable_ranks().items()
-    } | {id: (name, 0.0, kind) for id, (name, kind) in _added(tokenizer).items()}  # fmt: skip
+    is_pieces = tokenizer.merge_rule == "characters"
+    if is_pieces:
+        entries = gguf_pieces.entries(tokenizer)
+    else:
+        ranks = tokenizer.mergeable_ranks()
+        entries = {id: ScoredPiece(to_characters(t), 0.0, scored.NORMAL) for t, id in ranks.items()}
+        entries |= _added(tokenizer)
     ids = range(tokenizer.vocab_size)
-    names = [entries[id][0] if id in entries else _hole(id) for id in ids]
-    kinds = [entries[id][2] if id in entries else UNUSED for id in ids]
-    written = Counter(name for name, *_ in entries.values())
-    written.update(names[id] for id in ids if id not in entries and names[id] in written)
-    ((twin, times),) = written.most_common(1)
+    rows = [entries.get(id) or ScoredPiece(_hole(id), 0.0, scored.UNUSED) for id in ids]
+    names, scores, kinds = zip(*rows, strict=True)
+    twin, times = Counter(names).most_common(1)[0]
     if times > 1:
         raise LossError("gguf", [f"two ids with the same text {twin!r}"])
     values: dict[str, gguf_metadata.Value] = {
         "general.architecture": "llama",
         "tokenizer.ggml.model": gguf_pieces.NAME if is_pieces else "gpt2",
         "tokenizer.ggml.pre": "default" if is_pieces else llamacpp.nearest(tokenizer).name,
-        "tokenizer.ggml.tokens": names,
+        _TOKENS: names,
         "tokenizer.ggml.token_type": kinds,
     }
+    rules = _core.text_rules(tokenizer)
     if is_pieces:
-        scores = (entries[id][1] if id in entries else 0.0 for id in ids)
-        values["tokenizer.ggml.scores"] = list(scores)
+        values["tokenizer.ggml.scores"] = scores
         values["tokenizer.ggml.add_space_prefix"] = form(rules) != "spaces"
         values[_USERS_KEY] = rules.user_defined
     else:

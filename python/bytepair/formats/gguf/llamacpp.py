@@ -214,14 +214,14 @@ def _kind(name: str, kind: int, here: set[str]) -> int:
 def lost_kinds(kinds_by_name: Mapping[str, int]) -> list[str]:
     """The tokens that llama.cpp takes for tokens of another type."""
     names = list(kinds_by_name)
-    there = dict(zip(names, kinds(names, list(kinds_by_name.values())), strict=True))
     lost: dict[str, list[str]] = {}
-    for name, kind in kinds_by_name.items():
+    there = kinds(names, list(kinds_by_name.values()))
+    for (name, kind), other in zip(kinds_by_name.items(), there, strict=True):
         if kind == NORMAL and name in RETYPED:
             what = "is ordinary text: llama.cpp takes it for a control token"
             lost.setdefault(what, []).append(name)
-        elif kind != there[name]:
-            lost.setdefault(_TYPES[there[name]], []).append(name)
+        elif kind != other:
+            lost.setdefault(_TYPES[other], []).append(name)
     return [f"that {', '.join(map(repr, names))} {what}" for what, names in lost.items()]
 
 
@@ -279,12 +279,12 @@ def usual_flags(model: Any, name: Any) -> list[str]:
     return ["add_sep_token"] if name in _ADD_SEP.split() else []
 
 
-def rule(name: str) -> SplitRule | None:
-    """The rule of a name; None if the name is unknown."""
+def rule(name: str) -> SplitRule:
+    """The rule of a name; a KeyError if the name is unknown."""
     for (kind, ignore), names in _NAMES.items():
         if name in names.split():
             return SplitRule(name, _pattern(kind), ignore)
-    return None
+    raise KeyError(name)
 
 
 #: Texts that show how a rule splits: all short ones of characters of every class, and runs of one.
@@ -307,20 +307,14 @@ def nearest(tokenizer: _core.Tokenizer) -> SplitRule:
         >>> nearest(_core.Tokenizer(model)).name
         'llama-bpe'
     """
-    rules = [
-        SplitRule(names.split()[0], _pattern(kind), ignore)
-        for (kind, ignore), names in _NAMES.items()
-    ]
+    rules = [rule(names.split()[0]) for names in _NAMES.values()]
     for one in rules:
         if one.pattern == tokenizer.pattern and _fits(tokenizer, one.ignores_merges):
             return one
-    counts = {
-        pattern: sum(1 for _ in _differing(tokenizer, pattern))
-        for pattern in {one.pattern for one in rules}
-    }
-    return min(
-        rules, key=lambda one: (counts[one.pattern], not _fits(tokenizer, one.ignores_merges))
-    )
+    patterns = {one.pattern for one in rules}
+    counts = {each: sum(1 for _ in _differing(tokenizer, each)) for each in patterns}
+    fits = {ignore: _fits(tokenizer, ignore) for ignore in (True, False)}
+    return min(rules, key=lambda one: (counts[one.pattern], not fits[one.ignores_merges]))
 
 
 def _differing(

@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias
 from bytepair import _core
 from bytepair.files.safe import id_of, typed
 from bytepair.formats.gguf import llamacpp
-from bytepair.properties import metadata, post_processor, roles
-from bytepair.properties.entries import END_OF_TEXT, FLAGS, TOKENS, Metadata, templates_of
+from bytepair.properties import metadata, roles
+from bytepair.properties.roles import END_OF_TEXT, FLAGS, TOKENS, Metadata
 from bytepair.properties.tokens import token_of
 
 #: The key of the roles that tokens have; the others are fallbacks that llama.cpp requires.
@@ -32,9 +32,6 @@ _DEFAULT_ENDS: Final = (11, 2)
 
 #: A value of a file: of type u32, bool, string, or an array of i32, of f32 or of strings.
 Value: TypeAlias = int | bool | str | Sequence[int] | Sequence[float] | Sequence[str]
-
-
-# ---------------------------------------------------------------------------- reading
 
 
 def read(values: Mapping[str, Any], names: Sequence[str], special: Mapping[str, int]) -> Metadata:
@@ -78,9 +75,6 @@ def _roles(
     return roles.stated(fields, ROLES_KEY, special)
 
 
-# ---------------------------------------------------------------------------- writing
-
-
 def keys(tokenizer: _core.Tokenizer) -> dict[str, Value]:
     """The keys and values of a file."""
     ids, by_note = role_ids(tokenizer), metadata.engine_tokens(tokenizer)
@@ -89,7 +83,10 @@ def keys(tokenizer: _core.Tokenizer) -> dict[str, Value]:
     ]
     values: dict[str, Value] = {ROLES_KEY: " ".join(dict.fromkeys(true))}
     values |= {entry.gguf: ids[entry.note] for entry in TOKENS if entry.gguf and entry.note in ids}
-    values |= _flag_keys(tokenizer)
+    flags, by_role = metadata.flags(tokenizer), metadata.tokens(tokenizer)
+    for note, role in metadata.ADDED.items():  # always, since llama.cpp has no one default
+        flags[note] = flags.get(note, False) and by_role.get(role) in tokenizer.special_tokens
+    values |= {e.gguf: flags[e.note] for e in FLAGS if e.gguf and e.note in flags}
     if metadata.of(tokenizer).stops:
         values[_STOPS] = metadata.stops(tokenizer)
     templates = roles.written_templates(tokenizer)
@@ -101,69 +98,57 @@ def keys(tokenizer: _core.Tokenizer) -> dict[str, Value]:
     return values | ({_TEMPLATES: list(others)} if others else {})
 
 
-def _flag_keys(tokenizer: _core.Tokenizer) -> dict[str, Value]:
-    """The keys of flags; those of BOS and EOS always, since llama.cpp has no one default."""
-    stated, by_role = metadata.flags(tokenizer), metadata.tokens(tokenizer)
-    for note, role in metadata.ADDED.items():
-        stated[note] = stated.get(note, False) and by_role.get(role) in tokenizer.special_tokens
-    return {
-        entry.gguf: stated[entry.note] for entry in FLAGS if entry.gguf and entry.note in stated
-    }
-
-
 def role_ids(tokenizer: _core.Tokenizer) -> dict[str, int]:
     """The id of each role, by the keys of notes, with what llama.cpp needs in place of others.
 
     If no token ends a text, the token that ends a turn is used, or the one that begins a text. A
     token at which llama.cpp would not stop takes the role of ending a message, if that is free.
     """
-    by_note = metadata.engine_tokens(tokenizer)
-    ids = {note: metadata.token_id(tokenizer, name) for note, name in by_note.items()}
-    roles_by_note = {note: id for note, id in ids.items() if id is not None}
-    ends = [
-        roles_by_note[note]
-        for note in ("eos_token", "eot_token", "bos_token")
-        if note in roles_by_note
-    ]
+    by_note = metadata.engine_tokens(tokenizer).items()
+    found = {note: metadata.token_id(tokenizer, name) for note, name in by_note}
+    ids = {note: id for note, id in found.items() if id is not None}
+    ends = [ids[note] for note in ("eos_token", "eot_token", "bos_token") if note in ids]
     if ends:
-        roles_by_note = {"bos_token": ends[0], "eos_token": ends[0]} | roles_by_note
-    if "eom_token" not in roles_by_note and (more := _other_stops(tokenizer, roles_by_note)):
-        roles_by_note["eom_token"] = more[0]
-    return roles_by_note
+        ids = {"bos_token": ends[0], "eos_token": ends[0]} | ids
+    if "eom_token" not in ids and (more := _other_stops(tokenizer, ids)):
+        ids["eom_token"] = more[0]
+    return ids
 
 
 def _other_stops(tokenizer: _core.Tokenizer, ids: Mapping[str, int]) -> list[int]:
     """The ids at which generation stops, without those at which llama.cpp does."""
-    names = {id: name for name, id in tokenizer.special_tokens.items()}
-    ends = {ids.get(note) for note in ("eos_token", "eot_token", "eom_token")}
-    return [
-        id for id in metadata.stops(tokenizer)
-        if id not in ends and names.get(id) not in llamacpp.STOPS
-    ]  # fmt: skip
+    special = tokenizer.special_tokens
+    known = {ids.get(note) for note in ("eos_token", "eot_token", "eom_token")}
+    known |= {special.get(name) for name in llamacpp.STOPS}
+    return [id for id in metadata.stops(tokenizer) if id not in known]
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """The entries of the table that a file cannot represent."""
-    return [
-        *_losses_of_ends(tokenizer),
-        *metadata.unspeakable_flags(tokenizer),
-        *_losses_around(tokenizer),
-        *_losses_of_names(tokenizer),
-    ]
-
-
-def _losses_of_ends(tokenizer: _core.Tokenizer) -> list[str]:
-    ids = role_ids(tokenizer)
-    lost = []
+    ids, stated, lost = role_ids(tokenizer), metadata.of(tokenizer), []
+    is_pieces = tokenizer.merge_rule == "characters"
     if "eos_token" not in ids:
-        end = _DEFAULT_ENDS[tokenizer.merge_rule == "characters"]
+        end = _DEFAULT_ENDS[is_pieces]
         lost.append(
-            f"the token that ends a text, since no token has this role: llama.cpp would stop at id "
+            "the token that ends a text, since no token has this role: llama.cpp would stop at id "
             f"{end} ({shown(tokenizer, end)})"
         )
     if more := _other_stops(tokenizer, ids):
         names = ", ".join(shown(tokenizer, id) for id in more)
         lost.append(f"the tokens at which generation stops: llama.cpp would not stop at {names}")
+    lost += metadata.unspeakable_flags(tokenizer)
+    if metadata.POST_PROCESSOR in metadata.values(tokenizer):
+        lost.append("what the post-processor puts around texts: llama.cpp adds BOS and EOS at most")
+    cleans = not is_pieces and llamacpp.nearest(tokenizer).name in llamacpp.CLEAN_UP.split()
+    if stated.flags.get("clean_up_tokenization_spaces") and not cleans:
+        lost.append("the flag clean_up_tokenization_spaces: llama.cpp decodes texts as they are")
+    for name in stated.templates:
+        if not _NAME.fullmatch(name):
+            what = "a key has letters, digits and underscores"
+            lost.append(f"the chat template {name!r}: {what}")
+    for note, name in metadata.tokens(tokenizer).items():
+        if metadata.token_id(tokenizer, name) is None:
+            lost.append(f"the role {note} of {name!r}, which is not a token")
     return lost
 
 
@@ -171,28 +156,3 @@ def shown(tokenizer: _core.Tokenizer, id: int) -> str:
     """The token of an id, for messages."""
     token = token_of(tokenizer, id)
     return repr(token.decode("utf-8", "replace")) if token else "no token"
-
-
-def _losses_around(tokenizer: _core.Tokenizer) -> list[str]:
-    """What llama.cpp, which adds BOS and EOS at most, does otherwise around or in texts."""
-    lost = []
-    if post_processor.NOTE in metadata.values(tokenizer):
-        lost.append("what the post-processor puts around texts: llama.cpp adds BOS and EOS at most")
-    is_pieces = tokenizer.merge_rule == "characters"
-    cleans = not is_pieces and llamacpp.nearest(tokenizer).name in llamacpp.CLEAN_UP.split()
-    if metadata.of(tokenizer).flags.get("clean_up_tokenization_spaces") and not cleans:
-        lost.append("the flag clean_up_tokenization_spaces: llama.cpp decodes texts as they are")
-    return lost
-
-
-def _losses_of_names(tokenizer: _core.Tokenizer) -> list[str]:
-    names = [name for name in templates_of(tokenizer.notes) if not _NAME.fullmatch(name)]
-    lost = [
-        f"the chat template {name!r}: a key has letters, digits and underscores" for name in names
-    ]
-    tokens = metadata.tokens(tokenizer).items()
-    return lost + [
-        f"the role {note} of {name!r}, which is not a token"
-        for note, name in tokens
-        if metadata.token_id(tokenizer, name) is None
-    ]

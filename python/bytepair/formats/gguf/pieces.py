@@ -10,17 +10,16 @@ which is refused, or is a loss when written:
   so one with a space is not found where a text has U+2581 itself. A space is put behind them as
   well, so where spaces are put before text, they are read as special tokens.
 
-A tokenizer has merges instead of scores. Tokens get falling scores in the order of their merges,
-and one score if their merges are listed in turn, as those of runs of spaces are. Then the other
-runs of the character whose merges come right before or after get the same score, since the rule
-for runs (`bytepair.formats.pieces`) asks for one score. It is written if these scores
-lead back to the same merges.
+A tokenizer has merges instead of scores. Tokens get falling scores in the order of their first
+merges. Where the merges of a run of one character are listed among others, as those of runs of
+spaces are, all runs of the character get one score, for which the rule for runs asks
+(`bytepair.formats.pieces`). It is written if these scores lead back to the same merges.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
@@ -28,16 +27,7 @@ from bytepair import _core
 from bytepair.errors import UnsupportedError
 from bytepair.formats import pieces
 from bytepair.formats.parts import LoadOptions, Parts
-from bytepair.formats.pieces import (
-    BYTE,
-    BYTES,
-    CONTROL,
-    META,
-    NORMAL,
-    UNKNOWN,
-    USER_DEFINED,
-    ScoredPiece,
-)
+from bytepair.formats.pieces import META, ScoredPiece
 from bytepair.properties.tokens import form, ordinary
 
 #: The name in `tokenizer.ggml.model`.
@@ -45,17 +35,12 @@ NAME: Final = "llama"
 _TOKENS: Final = "tokenizer.ggml.tokens"
 _PREFIX: Final = "tokenizer.ggml.add_space_prefix"
 
-#: The text, the score and the type of an id.
-Entry: TypeAlias = tuple[str, float, int]
 _Merges: TypeAlias = Iterable[tuple[str, str]]
-
-
-# ---------------------------------------------------------------------------- reading
 
 
 def parts(
     values: Mapping[str, Any],
-    entries: Mapping[int, Entry],
+    entries: Mapping[int, ScoredPiece],
     own: Collection[int] | None,
     options: LoadOptions,
 ) -> Parts:
@@ -67,20 +52,19 @@ def parts(
     for key in ("remove_extra_whitespaces", "precompiled_charsmap"):
         if values.get(f"tokenizer.ggml.{key}"):
             raise UnsupportedError(f"tokenizer.ggml.{key}", "texts are changed before encoding")
-    if names := _merged_names(ScoredPiece(*entry) for entry in entries.values()):
+    if names := _merged_names(entries.values()):
         raise UnsupportedError(_TOKENS, f"llama.cpp would merge text into {names[0]!r}")
     spaces = "spaces always" if values.get(_PREFIX, True) else "spaces"
-    user_defined = {id for id, entry in entries.items() if entry[2] == USER_DEFINED}
-    if spaces != "spaces":
-        user_defined = set()
-    elif own is not None:
-        user_defined &= set(own)
-    pieces_by_id = {
-        id: ScoredPiece(text.replace(" ", META), score, kind)
-        if id in user_defined
-        else ScoredPiece(text, score, CONTROL if kind == USER_DEFINED else kind)
-        for id, (text, score, kind) in entries.items()
-    }
+    pieces_by_id = dict(entries)
+    user_defined = []
+    for id, piece in entries.items():
+        if piece.kind != pieces.USER_DEFINED:
+            continue
+        if spaces == "spaces" and (own is None or id in own):
+            user_defined.append(id)
+            pieces_by_id[id] = piece._replace(text=piece.text.replace(" ", META))
+        else:
+            pieces_by_id[id] = piece._replace(kind=pieces.CONTROL)
     spaced = sorted(pieces_by_id[id].text for id in user_defined if META in pieces_by_id[id].text)
     if spaced and not options.lossy:
         raise UnsupportedError(
@@ -94,9 +78,8 @@ def parts(
     return pieces.parts(pieces_by_id, spaces, {}, _TOKENS)
 
 
-def _merged_names(scored: Iterable[ScoredPiece]) -> list[str]:
+def _merged_names(scored: Collection[ScoredPiece]) -> list[str]:
     """The names of special tokens, bytes and unused ids that two symbols of a text may make."""
-    scored = list(scored)
     texts = {piece.text for piece in scored}
     lengths = {1, *map(len, texts)}
 
@@ -105,11 +88,8 @@ def _merged_names(scored: Iterable[ScoredPiece]) -> list[str]:
         parts = ((text[:at], text[at:]) for at in cuts)
         return any(all(part in texts or len(part) == 1 for part in pair) for pair in parts)
 
-    users = {NORMAL, USER_DEFINED}
+    users = {pieces.NORMAL, pieces.USER_DEFINED}
     return [piece.text for piece in scored if piece.kind not in users and is_merged(piece.text)]
-
-
-# ---------------------------------------------------------------------------- writing
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
@@ -132,10 +112,8 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
 
 
 def _losses_of_merges(tokenizer: _core.Tokenizer) -> list[str]:
-    """What scores cannot represent of the merges."""
     by_id = pieces_of(tokenizer)
     losses = [f"that no text is merged into {name!r}" for name in _merged_names(by_id.values())]
-    single = {piece.text for piece in by_id.values() if len(piece.text) == 1}
     _, merges = _names_and_merges(tokenizer)
     try:
         again = pieces.merges_of(by_id.values(), _TOKENS)
@@ -144,9 +122,10 @@ def _losses_of_merges(tokenizer: _core.Tokenizer) -> list[str]:
     scores = {piece.text: piece.score for piece in by_id.values()}
     if _in_groups(again, scores) != _in_groups(merges, scores):
         losses.append("the merges: llama.cpp merges any two tokens whose joined text is a token")
-    normal = (piece.text for piece in by_id.values() if piece.kind == NORMAL)
-    if unknown := [text for text in normal if not single.issuperset(text)]:
-        losses.append(f"that {unknown[0]!r} has a character that is not a token")
+    single = {text for text in scores if len(text) == 1}
+    normal = (piece.text for piece in by_id.values() if piece.kind == pieces.NORMAL)
+    if unknown := next((text for text in normal if not single.issuperset(text)), None):
+        losses.append(f"that {unknown!r} has a character that is not a token")
     return losses
 
 
@@ -163,24 +142,25 @@ def _in_groups(merges: _Merges, scores: Mapping[str, float]) -> list[Any]:
 def pieces_of(tokenizer: _core.Tokenizer) -> dict[int, ScoredPiece]:
     """The pieces by their ids; unused ids have none."""
     names, merges = _names_and_merges(tokenizer)
-    # Texts whose merges are listed in turn share a score.
-    groups = enumerate(_joined_runs(_groups(merges)), 1)
-    scores = {text: -float(number) for number, group in groups for text in group}
+    scores = _scores(merges)
     least = min(scores.values(), default=0.0)
-    user_defined = set(_core.text_rules(tokenizer).user_defined)
-    by_id = {}
+    user_defined, by_id = set(_core.text_rules(tokenizer).user_defined), {}
     for number, (id, name) in enumerate(names.items(), 1):
-        kind = USER_DEFINED if id in user_defined else BYTE if name in _BYTES else NORMAL
-        score = scores.get(name, least - number) if kind == NORMAL else 0.0
+        kind, score = pieces.NORMAL, scores.get(name, least - number)
+        if id in user_defined or name in pieces.BYTES:
+            kind, score = pieces.USER_DEFINED if id in user_defined else pieces.BYTE, 0.0
         by_id[id] = ScoredPiece(name, score, kind)
     users, unknown = ordinary(tokenizer), tokenizer.notes.get("unk_token")
     for name, id in tokenizer.special_tokens.items():
-        kind = UNKNOWN if name == unknown else USER_DEFINED if id in users else CONTROL
+        kind = (
+            pieces.UNKNOWN
+            if name == unknown
+            else pieces.USER_DEFINED
+            if id in users
+            else pieces.CONTROL
+        )
         by_id[id] = ScoredPiece(name, 0.0, kind)
     return by_id
-
-
-_BYTES: Final = frozenset(BYTES)
 
 
 def _names_and_merges(tokenizer: _core.Tokenizer) -> tuple[dict[int, str], list[tuple[str, str]]]:
@@ -192,40 +172,27 @@ def _names_and_merges(tokenizer: _core.Tokenizer) -> tuple[dict[int, str], list[
     return dict(sorted(names.items())), [(left, right) for left, right in merges]
 
 
-def _groups(merges: _Merges) -> list[dict[str, None]]:
-    """The texts that are merged, in order; texts whose merges are listed in turn are a group."""
-    texts = ["".join(pair) for pair in merges]
-    last = {text: place for place, text in enumerate(texts)}
-    groups: list[dict[str, None]] = []
-    end = -1
-    for place, text in enumerate(texts):
-        if place > end:
-            groups.append({})
-        end = max(end, last[text])
-        groups[-1][text] = None
-    return groups
-
-
-def _joined_runs(groups: Iterable[dict[str, None]]) -> Iterator[Iterable[str]]:
-    """The groups, with neighbours joined if they are runs of one character and one has several."""
-    for character, neighbours in groupby(groups, _run_character):
-        run = list(neighbours)
-        if character and any(len(group) > 1 for group in run):
-            yield [text for group in run for text in group]
-        else:
-            yield from run
-
-
-def _run_character(group: Iterable[str]) -> str:
-    """The character of which all texts of a group are runs, or an empty text."""
-    first, *others = {text[0] if text == text[0] * len(text) else "" for text in group}
-    return "" if others else first
-
-
-def entries(tokenizer: _core.Tokenizer) -> dict[int, Entry]:
-    """The text, score and type of each id that is used, as a file holds them."""
-    user_defined = set(_core.text_rules(tokenizer).user_defined)
-    return {
-        id: (p.text.replace(META, " ") if id in user_defined else p.text, p.score, p.kind)
-        for id, p in pieces_of(tokenizer).items()
+def _scores(merges: _Merges) -> dict[str, float]:
+    """The score of each text that is merged."""
+    places: dict[str, list[int]] = {}
+    for place, pair in enumerate(merges, 1):
+        places.setdefault("".join(pair), []).append(place)
+    scores = {text: -float(listed[0]) for text, listed in places.items()}
+    among_others = {
+        pieces.run_of(text)
+        for text, listed in places.items()
+        if listed[-1] - listed[0] >= len(listed)
     }
+    shared: dict[str, float] = {}
+    for text in scores:  # in the order of first merges
+        if (run := pieces.run_of(text)) and run in among_others:
+            scores[text] = shared.setdefault(run, scores[text])
+    return scores
+
+
+def entries(tokenizer: _core.Tokenizer) -> dict[int, ScoredPiece]:
+    """The pieces as a file holds them: user-defined ones have spaces."""
+    by_id = pieces_of(tokenizer)
+    for id in _core.text_rules(tokenizer).user_defined:
+        by_id[id] = by_id[id]._replace(text=by_id[id].text.replace(META, " "))
+    return by_id

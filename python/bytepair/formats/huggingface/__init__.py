@@ -7,29 +7,20 @@ becomes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair.errors import (
-    BytepairWarning,
-    FormatError,
-    PatternError,
-    VocabularyError,
-    warn,
-)
+from bytepair.errors import BytepairWarning, FormatError, PatternError, VocabularyError, warn
 from bytepair.files.safe import read_file
-from bytepair.formats.huggingface import added, companions
+from bytepair.formats.huggingface import companions
+from bytepair.formats.huggingface.companions import CONFIG
 from bytepair.formats.parts import LoadOptions, Parts
-from bytepair.properties import post_processor
-from bytepair.properties.entries import CONFIG, Metadata
+from bytepair.properties import metadata
+from bytepair.properties.roles import Metadata
 from bytepair.properties.tokens import flags, form
 
 FILE: Final = "tokenizer.json"
-
-
-# ---------------------------------------------------------------------------- reading
 
 
 def read(path: Path, options: LoadOptions) -> Parts:
@@ -40,22 +31,23 @@ def read(path: Path, options: LoadOptions) -> Parts:
     parts = parse(data, options)
     if file.name == FILE:
         files = companions.objects(folder)
-        if not added.is_complete(parts, files):
-            parts = parse(added.completed(data, files, lossy=options.lossy), options)
+        if not companions.is_complete(parts, files):
+            parts = parse(companions.completed(data, files, lossy=options.lossy), options)
         stated = companions.read(folder, Metadata.of(parts.notes), parts.special_tokens, files)
         parts.notes.update(stated.to_notes())
         _warn_of_rebuilding(folder, files[CONFIG], parts)
     return _with_implied(parts)
 
 
-def _warn_of_rebuilding(folder: Path, config: Mapping[str, Any], parts: Parts) -> None:
+def _warn_of_rebuilding(folder: Path, config: dict[str, Any], parts: Parts) -> None:
     """Warn if transformers 5 gives a file other ids than the file says.
 
     Its class for Llama takes the vocabulary and the merges of a `tokenizer.json`, and puts spaces
     before texts in its own way: Phi-3 gets other ids after each special token.
     """
     kind = str(config.get("tokenizer_class", "")).removesuffix("Fast")
-    spaces = (isinstance(parts.rules, _core.TextRules) and form(parts.rules)) or ""
+    assert isinstance(parts.rules, _core.TextRules)
+    spaces = form(parts.rules) or ""
     if kind != "LlamaTokenizer" or not spaces.startswith("spaces"):
         return
     prefix = " missing" if config.get("legacy") else " first"
@@ -70,11 +62,10 @@ def _warn_of_rebuilding(folder: Path, config: Mapping[str, Any], parts: Parts) -
 
 
 def _with_implied(parts: Parts) -> Parts:
-    assert isinstance(parts.rules, _core.TextRules)
-    special = parts.special_tokens
-    around = post_processor.around(parts.rules, special)
-    stated = post_processor.with_implied(Metadata.of(parts.notes), special, around)
-    parts.notes.update(stated.to_notes())
+    """The parts with the notes that their post-processor implies."""
+    stated, around = Metadata.of(parts.notes), metadata.around(_core.Tokenizer(parts.model()))
+    implied = metadata.with_implied(stated, parts.special_tokens, around)
+    parts.notes.update(implied.to_notes())
     return parts
 
 
@@ -90,9 +81,6 @@ def parse(data: bytes, options: LoadOptions) -> Parts:
     )
 
 
-# ---------------------------------------------------------------------------- writing
-
-
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What `tokenizer.json` cannot represent."""
     return _core.tokenizer_json_losses(tokenizer)
@@ -100,7 +88,7 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
 
 def text(tokenizer: _core.Tokenizer) -> str:
     """The text of a `tokenizer.json`; an entry of the vocabulary or a merge on each line."""
-    return _core.tokenizer_json(post_processor.with_written(tokenizer))
+    return _core.tokenizer_json(metadata.with_written(tokenizer))
 
 
 def is_alone(path: Path) -> bool:
@@ -114,9 +102,6 @@ def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
     if is_alone(path):
         return {path: data}
     return companions.files(tokenizer, path) | {path / FILE: data}
-
-
-# ---------------------------------------------------------------------------- objects
 
 
 def is_object(value: Any) -> bool:

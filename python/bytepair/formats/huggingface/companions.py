@@ -3,36 +3,37 @@
 `tokenizer_config.json` has the roles of tokens, flags and the class of the tokenizer;
 `special_tokens_map.json` has roles too; `chat_template.jinja` and the folder
 `additional_chat_templates` have the chat templates, which were a field of the first before;
-`generation_config.json`, a file of the model, has the ids at which generation stops. None of them
-affects ids. The entries of the table (`entries`) become notes of their own, the other fields one
-note for each file, and all are written back.
+`generation_config.json`, a file of the model, has the ids at which generation stops. The entries of
+the table (`bytepair.properties.roles`) become notes of their own, the other fields one note for
+each file, and all are written back.
+
+Only the added tokens concern ids: `transformers` adds every token that one of the files names.
+First those of `added_tokens_decoder` by their ids, whose flags replace those of `tokenizer.json`;
+then those of roles; then the extra ones. A name that is in the vocabulary keeps its id, any other
+gets the next free one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from bytepair import _core
-from bytepair.errors import FormatError
-from bytepair.files.safe import id_of, parse_json, read_file, to_json, typed
-from bytepair.formats.huggingface import added
+from bytepair.errors import FormatError, UnsupportedError
+from bytepair.files.safe import id_of, json_note, parse_json, read_file, to_json, typed
+from bytepair.formats.gpt2 import lookalikes
+from bytepair.formats.parts import Parts
 from bytepair.properties import metadata, roles
-from bytepair.properties.entries import (
-    CONFIG,
-    END_OF_TEXT,
-    FLAGS,
-    GENERATION,
-    LEGACY,
-    MAP,
-    TEMPLATE,
-    TEMPLATES,
-    TOKENS,
-    Metadata,
-    templates_of,
-)
+from bytepair.properties.roles import END_OF_TEXT, FLAGS, TOKENS, Metadata
+
+CONFIG: Final = "tokenizer_config.json"
+MAP: Final = "special_tokens_map.json"
+LEGACY: Final = "added_tokens.json"
+TEMPLATE: Final = "chat_template.jinja"
+TEMPLATES: Final = "additional_chat_templates"
+GENERATION: Final = "generation_config.json"
 
 #: Fields that are not kept: the first is regenerated, the second refers to code, the others have
 #: notes of their own.
@@ -51,6 +52,11 @@ def objects(folder: Path) -> dict[str, dict[str, Any]]:
     return {name: _object(folder, name) for name in (CONFIG, MAP, LEGACY)}
 
 
+def _object(folder: Path, name: str) -> dict[str, Any]:
+    file = folder / name
+    return typed(parse_json(read_file(file), name), dict, name) if file.is_file() else {}
+
+
 def read(
     folder: Path, stated: Metadata, special: Mapping[str, int], files: Mapping[str, dict[str, Any]]
 ) -> Metadata:
@@ -58,7 +64,7 @@ def read(
 
     Missing files are ignored.
     """
-    config, fields = files[CONFIG], added.role_fields(files)
+    config, fields = files[CONFIG], role_fields(files)
     tokens = roles.stated(fields, CONFIG, special)
     stops, generation = _generation(_object(folder, GENERATION), tokens, special)
     has_end = "eos_token" in tokens or "eos" in roles.usual(special) or END_OF_TEXT in fields
@@ -94,37 +100,21 @@ def of_object(value: Any, stated: Metadata, special: Mapping[str, int]) -> Metad
     return roles.with_templates(stated, by_name)._replace(tokens=tokens)
 
 
-def _object(folder: Path, name: str) -> dict[str, Any]:
-    file = folder / name
-    return typed(parse_json(read_file(file), name), dict, name) if file.is_file() else {}
-
-
 def _templates_of(field: Any, place: str) -> dict[str, str]:
-    """The chat templates of a field by name: a text, an object, a list of pairs, or null."""
     if isinstance(field, str):
         field = {roles.DEFAULT: field}
     elif isinstance(field, list):
-        field = _of_pairs(field, place)
+        pairs = [typed(pair, dict, f"{place}[{number}]") for number, pair in enumerate(field)]
+        field = {typed(p.get("name"), str, f"{place}: name"): p.get("template") for p in pairs}
+        if len(field) < len(pairs):
+            raise FormatError(place, "two templates have one name")
     return {
         typed(name, str, place): typed(template, str, f"{place}[{name!r}]")
         for name, template in ({} if field is None else typed(field, dict, place)).items()
     }
 
 
-def _of_pairs(entries: list[Any], place: str) -> dict[str, Any]:
-    templates: dict[str, Any] = {}
-    for number, entry in enumerate(entries):
-        each = f"{place}[{number}]"
-        pair = typed(entry, dict, each)
-        name = typed(pair.get("name"), str, f"{each}.name")
-        if name in templates:
-            raise FormatError(f"{each}.name", f"{name!r} is a duplicate")
-        templates[name] = pair.get("template")
-    return templates
-
-
 def _template_files(folder: Path) -> dict[str, str] | None:
-    """The templates in files, by name; None if there are none."""
     by_name = {}
     for path in _paths_of_templates(folder):
         name = roles.DEFAULT if path == folder / TEMPLATE else path.stem
@@ -150,27 +140,179 @@ def _generation(
     The tokens are stated if they are not those that the roles imply; special tokens are kept by
     their names.
     """
-    names = {id: name for name, id in special.items()}
     stated, place = fields.get("eos_token_id"), f"{GENERATION}: eos_token_id"
     ids = stated if isinstance(stated, list) else [] if stated is None else [stated]
     stops = metadata.named(dict.fromkeys(id_of(id, place) for id in ids), special)
-    by_note = {roles.NOTES[role]: name for role, name in roles.usual(special).items()} | dict(
-        tokens
-    )
-    ends = [by_note.get(note) for note in ("eot_token", "eos_token")]
+    usual = {roles.NOTES[role]: name for role, name in roles.usual(special).items()}
+    ends = map((usual | dict(tokens)).get, ("eot_token", "eos_token"))
     if stops == list(dict.fromkeys(filter(None, ends))):
         stops = []
-    for field, value in fields.items():
+    rest = {field: value for field, value in fields.items() if field != "eos_token_id"}
+    for field, value in rest.items():
         if isinstance(value, str):  # it may be kept as the name of a token
             typed(value, str, f"{GENERATION}: {field}")
-    rest = {
-        field: names.get(value, value)
-        if field.endswith("_token_id") and type(value) is int
-        else value
-        for field, value in fields.items()
-        if field != "eos_token_id"
-    }
+        elif field.endswith("_token_id") and type(value) is int:
+            (rest[field],) = metadata.named([value], special)
     return stops, rest
+
+
+# ---------------------------------------------------------------------------- added tokens
+
+_FLAGS: Final = ("single_word", "lstrip", "rstrip", "normalized", "special")
+
+#: An added token as a `tokenizer.json` has it: `content`, `id` and flags.
+Token: TypeAlias = dict[str, Any]
+
+#: The note with the tokens whose flag `normalized` changes nothing.
+_NORMALIZED: Final = "huggingface.normalized"
+
+#: The roles that every tokenizer of `transformers` has, in the order in which it adds their tokens.
+_ROLES: Final = tuple(
+    f"{role}_token" for role in ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+)
+
+
+def _as_written(tokens: Iterable[_core.AddedToken], notes: Mapping[str, str]) -> list[Token]:
+    normalized = set(json_note(notes, _NORMALIZED, list))
+    return [
+        {
+            "id": token.id,
+            "content": token.content,
+            **{flag: getattr(token, flag) for flag in _FLAGS},
+            "normalized": token.normalized or token.content in normalized,
+        }
+        for token in tokens
+    ]
+
+
+def completed(data: bytes, files: Mapping[str, Any], *, lossy: bool) -> bytes:
+    """A `tokenizer.json` with the tokens that `transformers` adds because of the files beside it.
+
+    A token that would get another id than a file states is an error, unless `lossy` is true.
+    """
+    document = parse_json(data, "tokenizer.json")
+    vocabulary = document["model"]["vocab"]
+    tokens: dict[str, Token] = {
+        token["content"]: token for token in document.get("added_tokens") or []
+    }
+    complete = set(tokens)
+    last = max((token["id"] for token in tokens.values()), default=-1)
+    for place, token in _to_add(files, list(tokens.values())):
+        name, stated = token["content"], token.pop("id", None)
+        if stated is not None:
+            complete.add(name)
+        elif name in complete:  # a role changes no flags of such a token
+            continue
+        id = tokens[name]["id"] if name in tokens else vocabulary.get(name)
+        if id is None:
+            id = max(len(vocabulary), last + 1)
+        if stated not in {None, id} and not lossy:
+            raise UnsupportedError(place, f"{name!r} does not have this id in tokenizer.json")
+        tokens[name], last = {"id": id, **token}, max(last, id)
+    document["added_tokens"] = sorted(tokens.values(), key=lambda token: token["id"])
+    return to_json(document, indent=None)
+
+
+def is_complete(parts: Parts, files: Mapping[str, Any]) -> bool:
+    """Whether a `tokenizer.json` has all tokens that the files name, with their ids and flags."""
+    tokens = {token["content"]: token for token in _as_written(parts.added(), parts.notes)}
+    return all(
+        token.items() <= tokens.get(token["content"], {}).items()
+        for _, token in _to_add(files, list(tokens.values()))
+        if "id" in token or token["content"] not in tokens
+    )
+
+
+def _to_add(files: Mapping[str, Any], known: list[Token]) -> Iterator[tuple[str, Token]]:
+    """The tokens in the order in which they are added, with their places; some state their id.
+
+    `known` are the added tokens of the `tokenizer.json`.
+    """
+    with_ids, fields = files[CONFIG].get("added_tokens_decoder"), role_fields(files)
+    by_role, extra = list(_of_roles(fields)), list(_extra(fields))
+    special = {token["content"] for _, token in by_role}
+    if with_ids is not None:
+        of_ids = list(of_decoder(typed(with_ids, dict, _DECODER), special))
+    else:  # as early versions of `transformers` wrote folders
+        names, of_ids = special | {token["content"] for _, token in extra}, []
+        for name, id in files[LEGACY].items():
+            place = f"{LEGACY}: {name!r}"
+            token = _token({"content": name}, place, special=name in names)
+            of_ids.append((place, token | {"id": id_of(id, place)}))
+        for token in known:  # they are special if another file gives them a role
+            is_special = token.get("special", True) or token["content"] in special
+            of_ids.append(("tokenizer.json: added_tokens", {**token, "special": is_special}))
+    by_id = {token["id"]: (place, token) for place, token in of_ids if token["content"]}
+    yield from (by_id[id] for id in sorted(by_id))
+    yield from by_role
+    yield from extra
+
+
+_DECODER: Final = f"{CONFIG}: added_tokens_decoder"
+
+
+def role_fields(files: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `tokenizer_config.json`, changed by `special_tokens_map.json` if it is read.
+
+    It is read where the first states no ids of added tokens, and there it wins.
+    """
+    config, tokens_map = files[CONFIG], files[MAP]
+    if config.get("added_tokens_decoder") is not None:
+        return dict(config)
+    extra = "extra_special_tokens"
+    fields = {**config, **tokens_map}
+    if isinstance(config.get(extra), list) and isinstance(tokens_map.get(extra), list):
+        fields[extra] = [*config[extra], *tokens_map[extra]]
+    return fields
+
+
+def of_decoder(entries: dict[str, Any], special: set[str]) -> Iterator[tuple[str, Token]]:
+    """The tokens of an `added_tokens_decoder` and their places; `special` have a role."""
+    for id, entry in entries.items():
+        place = f"{_DECODER}[{id}]"
+        stated = typed(entry, dict, place)
+        name = typed(stated.get("content"), str, f"{place}.content")
+        token = _token(stated, place, special=name in special)
+        number = id_of(int(id) if id.isdecimal() and len(id) < 10 else id, place)
+        yield place, token | {"id": number}
+
+
+def _of_roles(fields: Mapping[str, Any]) -> Iterator[tuple[str, Token]]:
+    """The tokens that have a role, those of roles that only some models have last."""
+    others = [name for name in fields if name.endswith("_token") and name not in _ROLES]
+    others.sort(key=lambda name: isinstance(fields[name], str))
+    by_role = {name: fields.get(name) for name in (*_ROLES, *others)}
+    extra = fields.get("extra_special_tokens")
+    by_role |= extra if isinstance(extra, dict) else {}
+    for name, value in by_role.items():
+        if isinstance(value, str | dict):
+            yield from _named(value, f"{CONFIG}: {name}", special=True)
+
+
+def _extra(fields: Mapping[str, Any]) -> Iterator[tuple[str, Token]]:
+    for field in ("extra_special_tokens", "additional_special_tokens"):
+        if values := fields.get(field):
+            for number, value in enumerate(values if isinstance(values, list) else []):
+                yield from _named(value, f"{CONFIG}: {field}[{number}]", special=False)
+            return
+
+
+def _named(value: Any, place: str, *, special: bool) -> Iterator[tuple[str, Token]]:
+    """The token of a text, or of an object with flags; none if it is empty."""
+    stated = value if isinstance(value, dict) else {"content": value}
+    if typed(stated.get("content", ""), str, place):
+        yield place, _token(stated, place, special=special or "__type" not in stated)
+
+
+def _token(stated: Mapping[str, Any], place: str, *, special: bool) -> Token:
+    """A token with all flags; those that are not stated are as in `tokenizers.AddedToken`."""
+    name = typed(stated.get("content"), str, f"{place}.content")
+    flags = {
+        flag: typed(stated[flag], bool, f"{place}.{flag}") for flag in _FLAGS if flag in stated
+    }
+    is_special = special or flags.get("special", False)
+    flags = {"normalized": not is_special} | flags | {"special": is_special}
+    return {"content": name, **dict.fromkeys(_FLAGS, False), **flags}
 
 
 # ---------------------------------------------------------------------------- writing
@@ -182,7 +324,8 @@ def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     A token with a role that is not special is left out of `added_tokens_decoder`, since
     `transformers` would make it special.
     """
-    with_role = set(_role_fields(tokenizer).values())
+    fields, left_out = _role_fields(tokenizer), set(lookalikes(tokenizer))
+    tokens = _as_written(_core.added_tokens(tokenizer), tokenizer.notes)
     template: dict[str, Any] = {}
     if not _fit_files(tokenizer):
         pairs = roles.written_templates(tokenizer).items()  # as older versions wrote them
@@ -191,11 +334,12 @@ def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
         template = {"chat_template": None}
     return {
         **metadata.of(tokenizer).config,
-        **_role_fields(tokenizer),
+        **fields,
         "added_tokens_decoder": {
-            str(token["id"]): {field: token[field] for field in ("content", *added.FLAGS)}
-            for token in added.written(tokenizer)
-            if token["special"] or token["content"] not in with_role
+            str(token["id"]): {field: token[field] for field in ("content", *_FLAGS)}
+            for token in tokens
+            if token["content"] not in left_out
+            and (token["special"] or token["content"] not in fields.values())
         },
         "clean_up_tokenization_spaces": False,
         **metadata.flags(tokenizer),
@@ -206,21 +350,19 @@ def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
 
 def _role_fields(tokenizer: _core.Tokenizer) -> dict[str, str | None]:
     """The fields of roles; null takes a role from the token that has it by its name."""
+    usual, notes = roles.usual(tokenizer.special_tokens), tokenizer.notes
+    taken = [note for role, note in roles.NOTES.items() if role in usual and notes.get(note) == ""]
     by_field = metadata.engine_tokens(tokenizer)
-    return dict.fromkeys(metadata.without_roles(tokenizer)) | {
-        field: name or None for field, name in by_field.items()
-    }
+    return dict.fromkeys(taken) | {field: name or None for field, name in by_field.items()}
 
 
 def _fit_files(tokenizer: _core.Tokenizer) -> bool:
-    """Whether the names of all chat templates can be names of files."""
-    names = templates_of(tokenizer.notes)
+    names = metadata.of(tokenizer).templates
     folded = {name.casefold() for name in names}
     return len(folded) == len(names) and all(map(_FILE_NAME.fullmatch, names))
 
 
 def _templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
-    """The files of the chat templates, by their paths in the folder."""
     templates = roles.written_templates(tokenizer) if _fit_files(tokenizer) else {}
     return {
         TEMPLATE if name == roles.DEFAULT else f"{TEMPLATES}/{name}.jinja": template
@@ -228,26 +370,20 @@ def _templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
     }
 
 
-def generation(tokenizer: _core.Tokenizer) -> dict[str, Any]:
+def _generation_fields(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     """The fields of a `generation_config.json`: where generation stops, and what a file had."""
-    rest = metadata.of(tokenizer).generation
-    fields = {name: _written_id(tokenizer, name, value) for name, value in rest.items()}
-    if not metadata.of(tokenizer).stops:
-        names = metadata.tokens(tokenizer)
-        roles_of_ids = {f"{note}_id": names.get(note) for note in ("bos_token", "pad_token")}
-        fields = {
-            name: _written_id(tokenizer, name, value) for name, value in roles_of_ids.items()
-        } | fields
+    stated, names = metadata.of(tokenizer), metadata.tokens(tokenizer)
+    fields = dict(stated.generation)
+    if not stated.stops:
+        by_role = {f"{note}_id": names.get(note) for note in ("bos_token", "pad_token")}
+        fields = by_role | fields
+    for field, value in fields.items():
+        if field.endswith("_token_id") and isinstance(value, str):  # kept by its name
+            fields[field] = metadata.token_id(tokenizer, value)
     stops = metadata.stops(tokenizer)
     fields["eos_token_id"] = stops[0] if len(stops) == 1 else stops
-    config = {name: value for name, value in fields.items() if value is not None and value != []}
-    return config if stops or rest else {}
-
-
-def _written_id(tokenizer: _core.Tokenizer, field: str, value: Any) -> Any:
-    """The value of a field: the id of a token that is kept by its name, or the value itself."""
-    is_name = field.endswith("_token_id") and isinstance(value, str)
-    return metadata.token_id(tokenizer, value) if is_name else value
+    fields = {name: value for name, value in fields.items() if value is not None and value != []}
+    return fields if stops or stated.generation else {}
 
 
 def files(tokenizer: _core.Tokenizer, folder: Path) -> dict[Path, bytes]:
@@ -257,7 +393,7 @@ def files(tokenizer: _core.Tokenizer, folder: Path) -> dict[Path, bytes]:
     """
     by_field = {field: name for field, name in _role_fields(tokenizer).items() if name}
     content = {CONFIG: to_json(config(tokenizer)), MAP: to_json(by_field)}
-    if fields := generation(tokenizer):
+    if fields := _generation_fields(tokenizer):
         there = _object(folder, GENERATION)
         if there | fields != there:
             content[GENERATION] = to_json(there | fields)
