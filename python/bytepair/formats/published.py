@@ -207,14 +207,8 @@ def is_repository(name: str) -> bool:
 
 def folder(name: str, revision: str | None) -> Path:
     """The folder of a repository's tokenizer, downloaded if possible; its files are checked."""
-    path, has_library = None, find_spec("huggingface_hub") is not None
-    if has_library:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import LocalEntryNotFoundError
-
-        with suppress(LocalEntryNotFoundError):
-            path = Path(snapshot_download(name, revision=revision, allow_patterns=list(FILES)))
-    path = path or cached(name, revision)
+    has_library = find_spec("huggingface_hub") is not None
+    path = (_downloaded(name, revision) if has_library else None) or cached(name, revision)
     if path is None:
         missing = (
             f"there is no file {name!r}, and the repository {name} is not in {hub_place().path}"
@@ -226,6 +220,15 @@ def folder(name: str, revision: str | None) -> Path:
         if file.is_file():
             check(file)
     return path
+
+
+def _downloaded(name: str, revision: str | None) -> Path | None:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    with suppress(LocalEntryNotFoundError):
+        return Path(snapshot_download(name, revision=revision, allow_patterns=list(FILES)))
+    return None
 
 
 def cached(name: str, revision: str | None = None) -> Path | None:
