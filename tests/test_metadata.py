@@ -348,7 +348,7 @@ def test_templates_of_a_nanochat_vocabulary_are_not_replaced(tmp_path: Path) -> 
         dict([*TEMPLATES.items()][1:]),
     )
     for format in ("huggingface", "gguf"):
-        path = tok.export(tmp_path / f"{format}.gguf", format)
+        path = tok.export(tmp_path / f"with-{format}", format)
         assert bytepair.load(path).chat_templates == tok.chat_templates
     without = NANOCHAT.replace(chat_template="")
     for format in ("huggingface", "gguf"):
