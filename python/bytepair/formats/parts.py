@@ -14,9 +14,6 @@ from typing import Final, Literal, TypeAlias
 from bytepair import _core
 from bytepair.errors import FormatError
 
-#: The name of the native file in a folder.
-NATIVE: Final = "tokenizer.bytepair"
-
 #: What a GGUF file begins with.
 GGUF_MAGIC: Final = b"GGUF"
 

@@ -14,9 +14,9 @@ from typing import Any, Final, get_args
 from bytepair import _core
 from bytepair.errors import ArgumentError, LossError, UnsupportedError
 from bytepair.files.outputs import check_output_folder, check_replaced, write_files, write_whole
-from bytepair.formats import gpt2, huggingface, registry, tiktoken
+from bytepair.formats import NATIVE, gpt2, huggingface, registry, tiktoken
 from bytepair.formats.huggingface import companions
-from bytepair.formats.parts import NATIVE, LoadOptions, Losses, WrittenFormat
+from bytepair.formats.parts import LoadOptions, Losses, WrittenFormat
 from bytepair.formats.registry import DROPS, FORMATS, Format, format_of
 from bytepair.properties import metadata
 from bytepair.properties.tokens import form, leaves_out, uncovered, unmade

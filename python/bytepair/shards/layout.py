@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from bytepair import _core
 from bytepair.errors import ShardError, warn
 from bytepair.files.outputs import check_alone, naming, open_own, sync
-from bytepair.formats.parts import NATIVE
+from bytepair.formats import NATIVE
 from bytepair.shards.manifest import NAME as MANIFEST
 from bytepair.shards.manifest import Shard, ShardFormat, ShardSplit
 

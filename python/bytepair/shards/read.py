@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from bytepair._internal.checks import check_choice, check_whole, exact_fraction, place_of, refuse
 from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import FileFormatError, ShardError
-from bytepair.formats.parts import NATIVE
+from bytepair.formats import NATIVE
 from bytepair.properties.tokens import all_tokens
 from bytepair.shards.layout import check_size, layout
 from bytepair.shards.manifest import Manifest, Shard, ShardSplit

@@ -38,7 +38,7 @@ from bytepair.corpus.source import Source
 from bytepair.errors import BytepairWarning, CorpusError, ShardError, warn
 from bytepair.files.outputs import check_alone, remove_own, sync_folder, write_whole
 from bytepair.files.safe import check_own_folder, check_regular
-from bytepair.formats.parts import NATIVE
+from bytepair.formats import NATIVE
 from bytepair.shards import manifest
 from bytepair.shards.encode import (
     EncodedRows,

@@ -17,7 +17,7 @@ from bytepair.errors import (
     VocabularyError,
 )
 from bytepair.files.safe import read_file
-from bytepair.formats.parts import NATIVE
+from bytepair.formats import NATIVE
 from bytepair.properties.tokens import splitter
 from bytepair.tokenizer.tokenizer import Tokenizer
 
