@@ -178,8 +178,15 @@ class JinjaWriter(Writer):
 
     def write(self, row: Row, out: Segments, options: ChatOptions = DEFAULT) -> None:
         """Append a conversation."""
+        self._write(row, out, options, self._mask == "blocks")  # else prefixes are compared
+
+    def write_pair(self, row: Row, out: Segments, options: ChatOptions) -> None:
+        """Append a conversation of a preference pair, whose prompt is encoded apart."""
+        self._write(row, out, options, compares=False)
+
+    def _write(self, row: Row, out: Segments, options: ChatOptions, compares: bool) -> None:
         rendering = self.rendering(row.messages, row.fields, mark=self._checks)
-        self.append(rendering, self._learned(rendering, row, options), out)
+        self.append(rendering, self._learned(rendering, row, options, compares), out)
         out.ends.append(len(out.items))
 
     def prompt(self, row: Row, out: Segments) -> None:
@@ -245,8 +252,13 @@ class JinjaWriter(Writer):
 
     # ------------------------------------------------------------------ what is trained on
 
-    def _learned(self, rendering: Rendering, row: Row, options: ChatOptions) -> list[Region]:
-        """What is trained on; what is wrong with the rendered conversation is reported."""
+    def _learned(
+        self, rendering: Rendering, row: Row, options: ChatOptions, compares: bool
+    ) -> list[Region]:
+        """What is trained on; what is wrong with the rendered conversation is reported.
+
+        With `compares`, this includes a last turn that does not continue its prompt.
+        """
         if not self.has_mask:
             return []
         trained = row.trained(options.train_on)
@@ -261,7 +273,7 @@ class JinjaWriter(Writer):
             # Turns that are not trained on may lose text, as earlier reasoning does.
             lossy = {index for index in off if row.messages[index]["role"] == ASSISTANT}
             self._check_texts(rendering, lossy)
-            self._check_ids(rendering, regions)
+            self._check_ids(rendering, regions, compares)
         if options.train_fields is None:
             return _apart(regions)
         return _apart(regions, rendering.limited(regions, options.train_fields, self._find))
@@ -281,11 +293,11 @@ class JinjaWriter(Writer):
                 "use a template that renders it, or remove it from the conversation",
             )
 
-    def _check_ids(self, rendering: Rendering, regions: Sequence[Region]) -> None:
+    def _check_ids(self, rendering: Rendering, regions: Sequence[Region], compares: bool) -> None:
         """Check that the last turn continues its prompt, and that its end is learned."""
         out, prompt, (*before, last) = Segments(), Segments(), rendering.messages
         self.append(rendering, _apart(regions), out)
-        if self._mask == "blocks" and last["role"] == ASSISTANT:  # else prefixes are compared
+        if compares and last["role"] == ASSISTANT:
             with suppress(ConversationError):  # a template need not render a part
                 begun = rendering.run(before, prompt=True)
                 self.append(begun, _apart(begun.blocks), prompt)

@@ -22,7 +22,7 @@ from bytepair._internal.checks import check_whole, place_of, refuse
 from bytepair.chat.batch import Gathered, gathered, pad_id, saved
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row
-from bytepair.chat.segments import Encoded, Segments, Writer
+from bytepair.chat.segments import BREAK, Encoded, Items, Segments, Writer
 from bytepair.chat.sources import ConversationSource, read
 from bytepair.chat.template import ASSISTANT
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
@@ -224,30 +224,43 @@ def render_preferences(
     return PreferenceBatch([*kept], filler)
 
 
-def _after(
-    prompt: Segments, row: Row, count: int, writer: Any, options: ChatOptions
-) -> tuple[list[str | int | None], bytes]:
+def _after(prompt: Segments, row: Row, count: int, writer: Any, options: ChatOptions) -> Items:
     """The segments of an answer: what a conversation adds to the prompt of its first messages."""
     if (begins := row.messages[count]["role"]) != ASSISTANT:
         raise ConversationError(
             f"an answer must begin with a message of {ASSISTANT!r}, not {begins!r}"
         )
     whole = Segments()
-    writer.write(row, whole, options)
-    at, rest = len(prompt.items), list[str]()
-    if whole.items[:at] != prompt.items:  # the last text of the prompt may go on
-        *before, last = prompt.items
-        text = whole.items[at - 1] if at <= len(whole.items) else None
-        goes_on = isinstance(text, str) and isinstance(last, str) and text.startswith(last)
-        if not goes_on or whole.items[: at - 1] != before:
-            raise ConversationError(
-                "the answer does not continue the prompt", hint="use a template where it does"
-            )
-        rest = [str(text).removeprefix(str(last))]
-    trained = whole.trained[at - len(rest) :]
+    writer.write_pair(row, whole, options)
+    items, trained = _without(prompt.items, whole)
     if not writer.has_mask:  # an answer as a whole is what the model is to write
-        trained = bytearray([1] * len(trained))
-    return [*rest, *whole.items[at:]], bytes(trained)
+        trained = bytes([1] * len(trained))
+    return items, trained
+
+
+def _without(prompt: Iterable[str | int | None], whole: Segments) -> Items:
+    """The segments of a conversation without those that it begins with.
+
+    Texts are compared as a whole: where one is divided does not matter.
+    """
+    items, at = list(whole.items), 0
+    for item in prompt:
+        left = item
+        while left not in ("", BREAK, None):
+            found = items[at] if at < len(items) else None
+            if found in (BREAK, None) and at < len(items):
+                at += 1
+            elif isinstance(found, str) and isinstance(left, str) and left.startswith(found):
+                left, at = left.removeprefix(found), at + 1
+            elif isinstance(found, str) and isinstance(left, str) and found.startswith(left):
+                left, items[at] = "", found.removeprefix(left)
+            elif found == left:
+                left, at = "", at + 1
+            else:
+                raise ConversationError(
+                    "the answer does not continue the prompt", hint="use a template where it does"
+                )
+    return items[at:], bytes(whole.trained[at:])
 
 
 def _pairs(encoded: Encoded, limit: int | None) -> Iterator[Preference]:

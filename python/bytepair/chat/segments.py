@@ -169,6 +169,14 @@ class Writer:
         """Whether the model may be trained on messages of a role."""
         raise NotImplementedError
 
+    def write(self, row: Any, out: Segments, options: Any) -> None:
+        """Append a conversation."""
+        raise NotImplementedError
+
+    def write_pair(self, row: Any, out: Segments, options: Any) -> None:
+        """Append a conversation of a preference pair, whose prompt is encoded apart."""
+        self.write(row, out, options)
+
     def joins_parts(self, role: str) -> bool:
         """Whether a list of text parts in messages of a role is read as one text."""
         return False
