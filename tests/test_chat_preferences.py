@@ -43,14 +43,13 @@ BLOCKS = chat.JinjaTemplate(
 )
 #: As TRL's of Qwen 2.5: what is trained on begins before the prompt ends.
 EARLY = chat.JinjaTemplate(
-    BLOCKS.source.replace(
-        "{{ m.role }}\n{% if m.role == 'assistant' %}{% generation %}",
-        "{{ m.role }}{% if m.role == 'assistant' %}{% generation %}\n",
-    ).replace("{% else %}{{", "{% else %}\n{{"),
+    BLOCKS.source.replace("{{ m.role }}\n", "{{ m.role }}").replace(
+        "m.content", r"'\n' + m.content"
+    ),
     name="early",
     stop=("<|im_end|>",),
 )
-EVERY = [chat.NANOCHAT, chat.CHATML, chat.QWEN3, chat.LLAMA31, JINJA, BLOCKS, EARLY]
+EVERY = [chat.NANOCHAT, chat.CHATML, chat.QWEN3, chat.LLAMA31, JINJA, BLOCKS]
 
 #: Texts that tokens would cross the boundary to: ChatML's prompts end with a line break.
 PIECES = ["hello", " world", "\n", "\n\n", "é", " ", "\n  x"]
@@ -105,6 +104,19 @@ def test_the_boundary_is_exact(template: Any, row: dict[str, Any]) -> None:
         assert decoded(pair.prompt_ids) + decoded(ids) == decoded(whole)
         assert learned(ids, mask).strip("\n") == learned(whole, trained).strip("\n")
         assert len(ids) == len(mask)
+
+
+@settings(max_examples=60)
+@given(rows("<|im_end|>"))
+def test_what_is_trained_on_may_begin_before_the_prompt_ends(row: dict[str, Any]) -> None:
+    (pair,) = render_preferences(TOK, [row], template=EARLY)
+    (other,) = render_preferences(TOK, [row], template=BLOCKS)
+    assert pair.prompt_ids.tolist() == TOK.render_for_completion(row["prompt"], template=EARLY)
+    assert decoded(pair.prompt_ids) == decoded(other.prompt_ids)
+    for name in ("chosen", "rejected"):
+        ids, mask = getattr(pair, f"{name}_ids"), getattr(pair, f"{name}_mask")
+        assert decoded(ids) == decoded(getattr(other, f"{name}_ids"))
+        assert all(mask[: ids.tolist().index(TOK.special_tokens["<|im_end|>"]) + 1])
 
 
 @given(st.lists(rows("<|im_end|>"), max_size=4), st.integers(0, 5))
