@@ -40,8 +40,9 @@ from bytepair.formats.parts import Parts
 #: Types of pieces.
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 
-#: The maximum length of a piece in SentencePiece's trainer, in characters.
-_MOST_CHARS: Final = 512
+#: The maximum length of a piece in SentencePiece's trainer, in characters. To look for the parts
+#: of a piece takes the square of it.
+MOST_CHARS: Final = 512
 #: To find them costs the square of their number before the first text; Gemma 3 has 6,000.
 _MOST_USER_DEFINED: Final = 32_768
 
@@ -136,8 +137,8 @@ def _unsupported(piece: ScoredPiece, single: set[str]) -> str:
         return "has a space, and texts have U+2581 there"
     if kind in {CONTROL, UNKNOWN} and len(text) == 1:
         return "is a control piece that a text may have"
-    if kind == NORMAL and len(text) > _MOST_CHARS:
-        return f"has {len(text)} characters; {_MOST_CHARS} are the most"
+    if kind != USER_DEFINED and len(text) > MOST_CHARS:
+        return f"has {len(text)} characters; {MOST_CHARS} are the most"
     if kind == NORMAL and (missing := set(text) - single):
         unknown = f"the character {min(missing)!r}, which is not a piece"
         return f"has {unknown}, so it would be merged although it is unknown"

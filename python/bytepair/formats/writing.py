@@ -108,12 +108,11 @@ def losses(tokenizer: _core.Tokenizer, format: str, path: Path | None = None) ->
     if format == "bytepair":
         return Losses()
     can = format_of(format)
-    if format not in _WRITTEN:
-        return Losses([f"everything: {format} is only read here"])
     if reason := _lost_units(tokenizer, format):
         return Losses([reason])
-    # The function of GGUF compares itself, since it fills roles that are missing.
-    lost = [] if format == "gguf" else metadata.losses(tokenizer, format)
+    lost = [f"everything: {format} is only read here"] if format not in _WRITTEN else []
+    if format != "gguf":  # its own function compares, since it fills roles that are missing
+        lost += metadata.losses(tokenizer, format)
     if format == "huggingface" and path is not None and huggingface.is_alone(path):
         lost += metadata.lost_alone(tokenizer)
     lost += [*_lost_rules(tokenizer, can), *_lost_added(tokenizer, can)]

@@ -52,8 +52,6 @@ def parts(
     for key in ("remove_extra_whitespaces", "precompiled_charsmap"):
         if values.get(f"tokenizer.ggml.{key}"):
             raise UnsupportedError(f"tokenizer.ggml.{key}", "texts are changed before encoding")
-    if names := _merged_names(entries.values()):
-        raise UnsupportedError(_TOKENS, f"llama.cpp would merge text into {names[0]!r}")
     spaces = "spaces always" if values.get(_PREFIX, True) else "spaces"
     pieces_by_id = dict(entries)
     user_defined = []
@@ -75,13 +73,16 @@ def parts(
             value=False,
             hint="pass lossy=True to find it there as well",
         )
-    return pieces.parts(pieces_by_id, spaces, {}, _TOKENS)
+    made = pieces.parts(pieces_by_id, spaces, {}, _TOKENS)
+    if names := _merged_names(entries.values()):
+        raise UnsupportedError(_TOKENS, f"llama.cpp would merge text into {names[0]!r}")
+    return made
 
 
 def _merged_names(scored: Collection[ScoredPiece]) -> list[str]:
     """The names of special tokens, bytes and unused ids that two symbols of a text may make."""
     texts = {piece.text for piece in scored}
-    lengths = {1, *map(len, texts)}
+    lengths = {1, *(n for n in map(len, texts) if n <= pieces.MOST_CHARS)}
 
     def is_merged(text: str) -> bool:
         cuts = (at for at in range(1, len(text)) if {at, len(text) - at} <= lengths)
