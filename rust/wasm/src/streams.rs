@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytepair::Text;
-use bytepair::tokenizer::session as stream;
 use bytepair::tokenizer::decode_stream;
+use bytepair::tokenizer::session as stream;
 use wasm_bindgen::prelude::*;
 
 use crate::arguments::{string, whole};

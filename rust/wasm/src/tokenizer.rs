@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytepair::bulk::conversations::RenderOptions;
-use bytepair::tokenizer::session as stream;
 use bytepair::formats::native::Tables;
 use bytepair::formats::tokenizer_json;
+use bytepair::tokenizer::session as stream;
 use bytepair::train::grow::merges_for;
 use bytepair::{Counter, MergeRule, Pattern, Text, train};
 use js_sys::{Array, Object, Reflect, Uint8Array, Uint32Array};
