@@ -1,8 +1,8 @@
 //! A rank file: any bytes are an error, or tokens that a tokenizer with them encodes and decodes.
 #![no_main]
 
-use bytepair::formats::{kind, mistaken};
 use bytepair::formats::ranks::RankFile;
+use bytepair::formats::{kind, mistaken};
 use bytepair::{Pattern, Tokenizer, Vocabulary};
 use libfuzzer_sys::fuzz_target;
 
