@@ -123,7 +123,7 @@ OPERATIONS: dict[str, Callable[[Prepared], Any]] = {
     "from_ranks": lambda p: bytepair.Tokenizer.from_ranks(p.mergeable_ranks, pattern="gpt4"),
     "to_bytes": lambda p: p.tok.to_bytes(),
     "save": lambda p: p.tok.save(p.folder / "again"),
-    "export": lambda p: p.tok.export(p.folder / f"{os.getpid()}.json", "gpt2", lossy=True),
+    "export": lambda p: p.tok.export(p.folder / f"gpt2{os.getpid()}", "gpt2", lossy=True),
     "merges": lambda p: (p.tok.merges(), p.tok.mergeable_ranks()),
     "shards": lambda p: shards.write([p.parquet], p.tok, p.folder / f"shards{os.getpid()}"),
 }

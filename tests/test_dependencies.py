@@ -171,7 +171,6 @@ USES = [
     ("data", "bytepair.count('s3://bucket/a.parquet')"),
     ("tiktoken", "bytepair.compat.to_tiktoken(bytepair.train(['hi hi'], 265))"),
     ("hf", "bytepair.compat.to_huggingface(bytepair.train(['hi hi'], 265))"),
-    ("hub", "bytepair.corpus.download_dataset('owner/name')"),
     ("chat", "bytepair.chat.JinjaTemplate('x', name='x').writer(bytepair.train(['hi'], 265))"),
     ("reference", "bytepair.reference.split('a b', 'gpt2')"),
     ("infer", "bytepair.training.infer_mixture(bytepair.train(['hi'], 265), {'a': ['hi']})"),
@@ -188,8 +187,9 @@ def test_the_package_needs_three_libraries() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = {re.split(r"[^\w-]", line)[0] for line in project["dependencies"]}
     assert names == {"numpy", "click", "rich"}
-    # What the page needs is there without an extra; two are for those who work on the package.
-    others, extras = {"explore", "docs", "test", "all"}, project["optional-dependencies"]
+    # What the page needs is there without an extra; `hub` is tried in test_available.py; two are for
+    # those who work on the package.
+    others, extras = {"explore", "hub", "docs", "test", "all"}, project["optional-dependencies"]
     assert {extra for extra, _ in USES} == set(extras) - others
     [everything] = extras["all"]
     named = re.fullmatch(r"bytepair\[([\w,]+)\]", everything)

@@ -95,9 +95,15 @@ def test_texts_that_are_no_files_have_no_total() -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_sharding_says_the_total(tmp_path: Path, trained: bytepair.Tokenizer, name: str) -> None:
     seen: Seen = []
-    KINDS[name](tmp_path / name)
+    folders = [tmp_path / number for number in "123"]
+    for folder in folders:
+        folder.mkdir()
+        KINDS[name](folder / name)
     manifest = bytepair.shards.write(
-        [tmp_path / name] * 3, trained, tmp_path / "out", progress=lambda *told: seen.append(told)
+        [folder / name for folder in folders],
+        trained,
+        tmp_path / "out",
+        progress=lambda *told: seen.append(told),
     )
     assert seen[-1][:2] == ("shard", manifest.text_bytes)
     assert seen[-1][2] is not None or name == "a.txt.gz"

@@ -228,13 +228,13 @@ def _opened(folder: Path) -> Iterator[int | None]:
         os.close(handle)
 
 
-def check_output_folder(path: Path) -> None:
+def check_output_folder(path: Path, hint: str = "pass a folder") -> None:
     """Check that a folder, which is not new with the name of a file, can be made or written to."""
     if path.name.endswith(OF_FILES) and not path.exists():
-        raise NotAFolderError(f"{str(path)!r} is the name of a file", hint="pass a folder")
+        raise NotAFolderError(f"{str(path)!r} is the name of a file", hint=hint)
     there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     if not there.is_dir():
-        raise NotAFolderError(f"{str(there)!r} is a file", hint="pass a folder")
+        raise NotAFolderError(f"{str(there)!r} is a file", hint=hint)
     if not os.access(there, os.W_OK | os.X_OK):
         raise PermissionError(f"the folder {str(there)!r} is not writable")
 

@@ -137,7 +137,7 @@ def _unsupported(piece: ScoredPiece, single: set[str]) -> str:
         return "has a space, and texts have U+2581 there"
     if kind in {CONTROL, UNKNOWN} and len(text) == 1:
         return "is a control piece that a text may have"
-    if kind != USER_DEFINED and len(text) > MOST_CHARS:
+    if kind == NORMAL and len(text) > MOST_CHARS:
         return f"has {len(text)} characters; {MOST_CHARS} are the most"
     if kind == NORMAL and (missing := set(text) - single):
         unknown = f"the character {min(missing)!r}, which is not a piece"

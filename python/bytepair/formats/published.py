@@ -123,13 +123,17 @@ def rank_file(name: str) -> Path | None:
 
 
 def _missing(name: str, reason: str) -> NotFetchedError:
-    hint, folder = "let tiktoken fetch it into", "the folder of TIKTOKEN_CACHE_DIR"
+    """The error for a missing encoding, with the file that would suffice."""
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR")
+    hint = "let tiktoken fetch it into the folder of TIKTOKEN_CACHE_DIR"
     if name in ENCODINGS:
-        hint = f"put {URL}{ENCODINGS[name].ranks}.tiktoken as {name}.tiktoken into"
+        into = f"{folder} (TIKTOKEN_CACHE_DIR)" if folder else "a folder"
+        hint = f"put {URL}{ENCODINGS[name].ranks}.tiktoken into {into} as {name}.tiktoken"
+        hint += "" if folder else ", and set TIKTOKEN_CACHE_DIR to that folder"
     return NotFetchedError(
         f"{name} is not on this machine and could not be fetched ({reason}); bytepair vocabularies "
         "lists what is here",
-        hint=f"{hint} {folder}",
+        hint=hint,
     )
 
 
@@ -214,7 +218,7 @@ def folder(name: str, revision: str | None) -> Path:
             f"there is no file {name!r}, and the repository {name} is not in {hub_place().path}"
         )
         if not has_library:
-            raise ImportError(f"{missing}; to download it, install bytepair[hub]")
+            raise ImportError(f"{missing}; to download it, pip install 'bytepair[hub]'")
         raise NotFoundError(f"{missing}, and cannot be downloaded")
     for file in (file for pattern in FILES for file in path.glob(pattern)):
         if file.is_file():

@@ -27,7 +27,7 @@ _NAMES: Final = ", ".join(_WRITTEN)
 
 def save(tokenizer: _core.Tokenizer, folder: Path, *, tables: bool, overwrite: bool) -> Path:
     """Write the native file into a folder; see `Tokenizer.save`."""
-    check_output_folder(folder)
+    check_output_folder(folder, "pass a folder, or write the file with export")
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -106,7 +106,7 @@ class TextBatches:
         rank: the rank of this process, from 0.
         world_size: the number of ranks; a rank reads every `world_size`-th row group.
         state: a value of `TextBatches.state` to resume from, after its row group.
-        threads: the maximum number of threads, as in `bytepair.train`.
+        threads: as in `bytepair.train`.
         torch: whether to yield tensors (inputs int32, targets int64) instead of arrays.
 
     Raises:
@@ -345,7 +345,7 @@ class ConversationBatches:
         rank: the rank of this process, from 0.
         world_size: the number of ranks; a rank takes every `world_size`-th conversation.
         state: a value of `ConversationBatches.state` of this rank to resume from.
-        threads: the maximum number of threads, as in `bytepair.train`.
+        threads: as in `bytepair.train`.
         torch: whether to yield tensors (inputs int32, targets int64) instead of arrays of int32.
 
     Raises:

@@ -482,11 +482,12 @@ def verify_merges(
     stages = Stages.of(tokenizer)
     _check_pattern(counts, splitting(tokenizer) if stages is None else stages.pattern)
     if (stages is None) != (superword_counts is None):
-        raise CountsError(
-            "superword_counts, of the same text with the split pattern of the tokenizer, are "
-            f"needed for one with superwords; this one has {'none' if stages is None else 'them'}",
-            option="superword_counts",
-        )
+        problem = "superword_counts are given, but the tokenizer has no superwords"
+        hint = "omit them"
+        if stages is not None:
+            problem = "the tokenizer has superwords"
+            hint = "also pass superword_counts, the counts of the same text with its split pattern"
+        raise CountsError(problem, option="superword_counts", hint=hint)
     merges = tokenizer.merges()
     options = TrainSettings(ties=ties, min_count=min_count)
     with Bar(progress) as bar:

@@ -239,10 +239,11 @@ def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
         ranks = tokenizer.mergeable_ranks()
         entries = {id: ScoredPiece(to_characters(t), 0.0, scored.NORMAL) for t, id in ranks.items()}
         entries |= _added(tokenizer)
-    ids = range(tokenizer.vocab_size)
-    rows = [entries.get(id) or ScoredPiece(_hole(id), 0.0, scored.UNUSED) for id in ids]
-    names, scores, kinds = zip(*rows, strict=True)
-    twin, times = Counter(names).most_common(1)[0]
+    ids, unused = range(tokenizer.vocab_size), ScoredPiece("", 0.0, scored.UNUSED)
+    names = [entries[id].text if id in entries else _hole(id) for id in ids]
+    written = Counter(entry.text for entry in entries.values())
+    written.update(names[id] for id in ids if id not in entries and names[id] in written)
+    ((twin, times),) = written.most_common(1)
     if times > 1:
         raise LossError("gguf", [f"two ids with the same text {twin!r}"])
     values: dict[str, gguf_metadata.Value] = {
@@ -250,11 +251,11 @@ def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
         "tokenizer.ggml.model": gguf_pieces.NAME if is_pieces else "gpt2",
         "tokenizer.ggml.pre": "default" if is_pieces else llamacpp.nearest(tokenizer).name,
         _TOKENS: names,
-        "tokenizer.ggml.token_type": kinds,
+        "tokenizer.ggml.token_type": [entries.get(id, unused).kind for id in ids],
     }
     rules = _core.text_rules(tokenizer)
     if is_pieces:
-        values["tokenizer.ggml.scores"] = scores
+        values["tokenizer.ggml.scores"] = [entries.get(id, unused).score for id in ids]
         values["tokenizer.ggml.add_space_prefix"] = form(rules) != "spaces"
         values[_USERS_KEY] = rules.user_defined
     else:

@@ -52,6 +52,8 @@ def parts(
     for key in ("remove_extra_whitespaces", "precompiled_charsmap"):
         if values.get(f"tokenizer.ggml.{key}"):
             raise UnsupportedError(f"tokenizer.ggml.{key}", "texts are changed before encoding")
+    if names := _merged_names(entries.values()):
+        raise UnsupportedError(_TOKENS, f"llama.cpp would merge text into {names[0]!r}")
     spaces = "spaces always" if values.get(_PREFIX, True) else "spaces"
     pieces_by_id = dict(entries)
     user_defined = []
@@ -73,15 +75,13 @@ def parts(
             value=False,
             hint="pass lossy=True to find it there as well",
         )
-    made = pieces.parts(pieces_by_id, spaces, {}, _TOKENS)
-    if names := _merged_names(entries.values()):
-        raise UnsupportedError(_TOKENS, f"llama.cpp would merge text into {names[0]!r}")
-    return made
+    return pieces.parts(pieces_by_id, spaces, {}, _TOKENS)
 
 
 def _merged_names(scored: Collection[ScoredPiece]) -> list[str]:
     """The names of special tokens, bytes and unused ids that two symbols of a text may make."""
     texts = {piece.text for piece in scored}
+    # Ordinary pieces are no longer; longer names would be merged of names alone.
     lengths = {1, *(n for n in map(len, texts) if n <= pieces.MOST_CHARS)}
 
     def is_merged(text: str) -> bool:
