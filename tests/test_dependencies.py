@@ -187,7 +187,7 @@ def test_the_package_needs_three_libraries() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = {re.split(r"[^\w-]", line)[0] for line in project["dependencies"]}
     assert names == {"numpy", "click", "rich"}
-    # What the page needs is there without an extra; `hub` is tried in test_available.py; two are for
+    # What the page needs is there without an extra; test_available.py tries `hub`; two are for
     # those who work on the package.
     others, extras = {"explore", "hub", "docs", "test", "all"}, project["optional-dependencies"]
     assert {extra for extra, _ in USES} == set(extras) - others
