@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -175,6 +176,19 @@ def test_parents_are_what_merging_one_by_one_does() -> None:
             assert parents.get(token) == expected
             count += expected is not None
     assert count > 500
+
+
+def test_a_long_token_of_two_merges_takes_no_square_of_its_length() -> None:
+    tokens = [b"a" * 2**power for power in range(18)]
+    merges = [(token, token) for token in tokens[:-1]]
+    quarter, half = tokens[-3:-1]
+    merges += [(half, quarter), (half + quarter, quarter)]  # the latter is never made
+    made = [left + right for left, right in reversed(merges)]  # ids in another order than merges
+    ids = BYTES | {token: 256 + n for n, token in enumerate(dict.fromkeys(made))}
+    tok = bytepair.Tokenizer.from_merges(ids, merges, pattern="gpt2")
+    start = time.process_time()
+    assert pruning.parents(tok)[tokens[-1]] == (half, half)
+    assert time.process_time() - start < 10  # 0.6 when it was measured; a square takes an hour
 
 
 def test_only_ancestors_stay_beside_what_is_asked_for() -> None:

@@ -313,9 +313,29 @@ def _last_pair(
     first: Callable[[bytes], list[bytes] | None],
 ) -> tuple[bytes, bytes]:
     """The last pair merged in the bytes of a reachable token, if several pairs are listed."""
-    steps = list(reference.steps(token, lambda left, right: order.get((left, right)), first(token)))
-    left, right = steps[-2][0]
-    return left, right
+    parts = first(token) or [token[i : i + 1] for i in range(len(token))]
+    before, after = list(range(-1, len(parts) - 1)), list(range(1, len(parts) + 1))
+    # A queue, since a file may have long tokens: trying all pairs at each step takes their square.
+    queue: list[tuple[int, int, bytes, bytes]] = []
+
+    def add(at: int, then: int) -> None:
+        if at >= 0 and then < len(parts) and (parts[at], parts[then]) in order:
+            heapq.heappush(queue, (order[parts[at], parts[then]], at, parts[at], parts[then]))
+
+    for at in range(len(parts) - 1):
+        add(at, at + 1)
+    pair = b"", b""
+    while queue:
+        _, at, left, right = heapq.heappop(queue)
+        then = after[at]
+        if parts[at] != left or then == len(parts) or parts[then] != right:
+            continue  # one of them has been merged with another
+        pair, parts[at], parts[then], after[at] = (left, right), left + right, b"", after[then]
+        if after[at] < len(parts):
+            before[after[at]] = at
+        add(before[at], at)
+        add(at, after[at])
+    return pair
 
 
 def unreachable(tokenizer: _core.Tokenizer) -> list[int]:
