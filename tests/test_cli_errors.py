@@ -223,7 +223,8 @@ def test_options_are_those_of_the_command(
 @pytest.mark.parametrize(
     "words",
     ["train NAME.json -o new", "train folder --vocab-size 266 -o new", "inspect named",
-     "compare tokenizer one NAME.txt", "mixture tokenizer NAME.txt a.txt --merges 1",
+     "compare tokenizer one NAME.txt", "plan --params 1M -t tokenizer --corpus NAME.txt",
+     "mixture tokenizer NAME.txt a.txt --merges 1",
      "evaluate tokenizer --against none --parallel NAME.txt --parallel a.txt",
      "evaluate tokenizer --against none --parallel NAME.txt --parallel a.txt --markdown"],
 )  # fmt: skip

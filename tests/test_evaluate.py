@@ -30,6 +30,8 @@ from bytepair.evaluate.evaluation import LANGUAGES, declarations
 from bytepair.formats import published as encodings
 from commands import message_of
 from conftest import refused
+from formats import json_of, small
+from formats import load as load_json
 from messages import told
 from test_cli import run
 
@@ -671,3 +673,19 @@ def test_a_notebook_shows_at_most_forty_rows(found: evaluate.Evaluation) -> None
     for table in evaluate.tables(found):
         assert table._repr_html_().count("<tr>") == len(table.rows) + 1
         assert "<script" not in table._repr_html_()
+
+
+def test_a_text_may_have_no_tokens_in_any_language() -> None:
+    document = json_of(small())
+    document["normalizer"] = {"type": "Replace", "pattern": {"Regex": "[^~]"}, "content": ""}
+    tok = load_json(document)
+    evaluation = evaluate.measure(tok, against={}, texts={"mine": ["hello"]})
+    assert {one.tokens for one in evaluation.languages} == {0}
+    assert {one.bytes_per_token for one in evaluation.languages} == {0}
+    assert "hello" not in evaluate.to_markdown(evaluation)
+
+
+@pytest.mark.parametrize("note", ["", "abc", "-5", "1_0", "9" * 30, "9" * 5_000])
+def test_a_forged_number_of_bytes_makes_no_curve(note: str) -> None:
+    tok = bytepair.train(["hello hello"], 269).replace(notes={"text_bytes": note})
+    assert not evaluate.compression_curve(tok).size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -318,3 +319,30 @@ def test_errors_name_the_rule(counts: tuple[bytepair.Counts, bytepair.Counts]) -
         bytepair.training.verify_merges(bytepair.train(words, 300), words, superword_counts=lines)
     with told(CountsError):
         bytepair.training.resume(tok.replace(notes={"superwords": "{}"}), lines, 1100)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"merges": "x"}, {"merges": -1}, {"merges": 10**30}, {"pattern": 5}, {"pattern": [5]},
+        {"max_words": "x"}, {"max_words": -1}, {"max_words": 10**30}, {"never": [5]},
+        {"never": ["\ud800"]}, None,
+    ],
+)  # fmt: skip
+def test_a_forged_note_is_an_error_of_the_counts(changed: dict[str, Any] | None) -> None:
+    fields = {"merges": 2, "pattern": "gpt4", "max_words": 2, "never": []}
+    note = "[" * 100_000 if changed is None else json.dumps(fields | changed)
+    tok = bytepair.train(["hello"], 266).replace(notes={"superwords": note})
+    for use in (
+        lambda: bytepair.training.resume(tok, ["hello"], 270),
+        lambda: bytepair.training.verify_merges(tok, bytepair.count(["hello"])),
+    ):
+        with pytest.raises(CountsError, match="is damaged"):
+            use()
+
+
+def test_superwords_over_a_pattern_in_steps_can_be_verified() -> None:
+    texts, steps = ["hello hello world, hello world"], ["[a-z]+|[^a-z]+", "[^,]+|,"]
+    words, lines = (bytepair.count(texts, pattern=pattern) for pattern in (steps, "[^,]+|,"))
+    tok = bytepair.train(words, 275, recipe=Superwords(start=268, pattern=lines.pattern, counts=lines))
+    assert bytepair.training.verify_merges(tok, words, superword_counts=lines)

@@ -310,7 +310,7 @@ def plan(
     if corpus:
         words = ["bytepair", "shard", *corpus, "-t", tokenizer or "", "-o", "shards"]
         words += ["--split", "both"] if len(bytepair.corpus.list_files(files)) > 1 else []
-        click.echo(f"next: {shlex.join(words)}")
+        click.echo(f"next: {visible(shlex.join(words))}")
     elif needed.shards <= needed.available:
         more = needed.shards + 1  # the last one is for validation
         click.echo(f"next: bytepair download {dataset} -n {more} -o {dataset}")

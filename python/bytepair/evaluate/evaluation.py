@@ -395,7 +395,7 @@ class Language:
     @property
     def bytes_per_token(self) -> float:
         """How many bytes a token stands for on average."""
-        return self.bytes / self.tokens
+        return self.bytes / self.tokens if self.tokens else 0.0
 
     @property
     def fertility(self) -> float | None:
@@ -424,7 +424,7 @@ def by_language(tokenizer: Tokenizer) -> list[Language]:
             characters=len(text),
             words=None if code in UNSPACED else sum(map(bool, _BETWEEN_WORDS.split(text))),
             tokens=tokens[code],
-            parity=tokens[code] / tokens["en"],
+            parity=tokens[code] / max(tokens["en"], 1),  # a normalizer may leave nothing
         )
         for code, text in texts.items()
     ]
@@ -505,9 +505,10 @@ def compression_curve(tokenizer: Tokenizer) -> NDArray[np.uint64]:
         >>> compression_curve(bytepair.train(["hello hello"], 269)).tolist()
         [11, 9, 7, 5, 3]
     """
-    size = check_kind("tokenizer", tokenizer, _core.Tokenizer).notes.get("text_bytes")
+    size = check_kind("tokenizer", tokenizer, _core.Tokenizer).notes.get("text_bytes", "")
     counts = _core.merge_counts(tokenizer)
-    if size is None or len(counts) != len(tokenizer.merges()):
+    is_known = re.fullmatch("[0-9]{1,18}", size)  # the note may be from a stranger's file
+    if not is_known or len(counts) != len(tokenizer.merges()):
         return np.empty(0, np.uint64)
     fallen = np.concatenate([np.zeros(1, np.uint64), np.cumsum(counts, dtype=np.uint64)])
     return np.uint64(int(size)) - fallen

@@ -29,6 +29,7 @@ from bytepair.corpus.files import Files, announce
 from bytepair.corpus.source import Reading, ResolvedSource, Source, resolve
 from bytepair.errors import ArgumentError, CorpusError, CountsError, PatternError, VocabularyError
 from bytepair.files.outputs import check_output_file
+from bytepair.files.safe import json_note, typed
 from bytepair.tokenizer.vocabulary import check_not_ordinary, in_order, reserved
 from bytepair.training.counting import CountOptions, count_text
 from bytepair.training.counts import Counts, check_names
@@ -476,18 +477,23 @@ class Stages:
     @classmethod
     def of(cls, tokenizer: _core.Tokenizer) -> Self | None:
         """Read the note of a tokenizer; None if it has no superwords."""
-        note = tokenizer.notes.get(SUPERWORDS_NOTE)
-        if note is None:
+        if SUPERWORDS_NOTE not in tokenizer.notes:
             return None
-        try:
-            values: dict[str, Any] = json.loads(note)
-            merges, pattern = values["merges"], values["pattern"]
-            limits = (values["max_words"], list(values["never"]))
-        except (ValueError, KeyError, TypeError) as error:
+        try:  # it may be from a stranger's file
+            values = json_note(tokenizer.notes, SUPERWORDS_NOTE, dict)
+            merges, words, pattern = values["merges"], values["max_words"], values["pattern"]
+            check_whole("merges", merges)
+            if words is not None:
+                check_whole("max_words", words, least=1)
+            steps = [pattern] if isinstance(pattern, str) else typed(pattern, list, "pattern")
+            never = typed(values["never"], list, "never")
+            for text in (*steps, *never):
+                typed(text, str, "pattern and never")
+        except (ValueError, KeyError) as error:
             raise CountsError(
                 f"the note {SUPERWORDS_NOTE!r} of the tokenizer is damaged: {error}"
             ) from None
-        return cls(merges, pattern, limits)
+        return cls(merges, pattern if isinstance(pattern, str) else tuple(steps), (words, never))
 
 
 #: How to train on a source, or on groups of sources.
