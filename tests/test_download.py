@@ -127,7 +127,9 @@ class Handler(BaseHTTPRequestHandler):
         half = rest[: len(rest) // 2 + 1]
         place = {"Content_Range": f"bytes {start}-{len(DATA) - 1}/{len(DATA)}"} if start else {}
         whole = str(len(rest))
-        if kind == "error" and time_asked < 4:
+        if kind == "nothing":
+            self.body(200, b"")
+        elif kind == "error" and time_asked < 4:
             self.body(503, b"", Retry_After="0")
         elif kind == "never":
             self.body(500, b"")
@@ -309,9 +311,25 @@ def test_names_that_lead_out_of_a_folder_on_some_system() -> None:
     for path in (
         "", "/x", "../x", "a/../x", "a//b", ".", "C:/x", "C:\\x", "\\\\server\\share\\x", "a\\b",
         "x:stream", "nul", "CON.txt", "lpt1", "a/aux.parquet", "x.", "x ", "a\0b", "a\nb",
-        "a\x9bb", "a\ud800b",
+        "a\x9bb", "a\ud800b", "a/" * 1_000 + "a",
     ):  # fmt: skip
         assert not download.is_inside(path), path
+
+
+def test_a_file_may_be_empty(server: Server, tmp_path: Path) -> None:
+    path = fetch(Remote(f"{server.url}/nothing/1", "x", size=0), tmp_path / "x", **QUICK)
+    assert path.read_bytes() == b""
+    assert left(tmp_path) == ["x"]
+
+
+@pytest.mark.parametrize("what", ["partial", "etag", "lock"])
+def test_no_file_has_the_name_of_a_temporary_file_of_another(
+    server: Server, tmp_path: Path, what: str
+) -> None:
+    names = ["b/x", f"b/.x.{what}"]
+    with told(DownloadError, f"'b/.x.{what}'"):
+        download.fetch_all([Remote(f"{server.url}/ok/1", name) for name in names], tmp_path)
+    assert left(tmp_path) == []
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs links")

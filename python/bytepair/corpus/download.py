@@ -61,6 +61,11 @@ MOST_PAUSE_SECONDS: Final = 60.0
 MOST_LISTED: Final = 1000
 MOST_LIST_BYTES: Final = 1 << 22
 
+#: The most folders in each other: the functions of `pathlib` call themselves for each.
+MOST_LEVELS: Final = 100
+#: What follows the name of a file in those of the files beside it, until it is complete.
+TEMPORARY: Final = ("partial", "etag", "lock")
+
 #: The error of a download that is stopped by another thread.
 CANCELLED: Final = "cancelled, because another download failed"
 
@@ -209,13 +214,28 @@ def _listed(item: Any) -> tuple[str, int, str]:
 
 def is_inside(path: str) -> bool:
     r"""Whether a path with slashes stays in its folder, on every system."""
-    return all(map(is_plain, path.split("/")))
+    names = path.split("/")
+    return len(names) <= MOST_LEVELS and all(map(is_plain, names))
+
+
+def _check_names(files: list[Remote]) -> None:
+    """Check that no file has the name of a temporary one of another, which would be removed."""
+    names = {file.name for file in files}
+    for name in names:
+        folder, slash, last = name.rpartition("/")
+        for other in (f"{folder}{slash}.{last}.{what}" for what in TEMPORARY):
+            if other in names:
+                raise DownloadError(
+                    f"{other!r} is the name of a temporary file while {name!r} is downloaded",
+                    hint="download them to two folders",
+                )
 
 
 def fetch_all(
     files: list[Remote], dir: Path, *, workers: int = 4, progress: bool | Callback | None = None
 ) -> list[Path]:
     """Download files in parallel; the first failure cancels the others."""
+    _check_names(files)
     stop, lock, sizes, got = Event(), Lock(), dict[int, int](), Counter[int]()
     with Bar(progress) as bar, ThreadPoolExecutor(workers, "bytepair-download") as pool:
 
@@ -329,7 +349,7 @@ class _Transfer:
     has_answer: bool = False  # of the server
 
     def __post_init__(self) -> None:
-        names = (f".{self._path.name}.{what}" for what in ("partial", "etag", "lock"))
+        names = (f".{self._path.name}.{what}" for what in TEMPORARY)
         self._partial, self._tag, self.lock = map(self._path.with_name, names)
         self._size, self._sha256 = self._file.size, self._file.sha256
 
@@ -348,8 +368,8 @@ class _Transfer:
             self._size, self._sha256 = self._announced()
             if self._path.exists() and self._path.stat().st_size == self._size:
                 return
-        if self._size is None or self.size != self._size:
-            self._receive()
+        if self._size is None or self.size != self._size or not self._partial.exists():
+            self._receive()  # also what is empty
         self._check()
         remove_own(self._tag)  # first: the next run looks no further than at a whole file
         self._partial.replace(self._path)
