@@ -85,6 +85,21 @@ def test_ranks_are_found() -> None:
         assert "\x1b" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("rank", "number"),
+    [("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"),
+     ("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE")],
+)  # fmt: skip
+def test_the_place_is_read_from_the_environment_itself(
+    rank: str, number: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(rank, "1")
+    with pytest.raises(ShardError, match="unknown"):
+        distributed.place(None, None)
+    monkeypatch.setenv(number, "2")
+    assert distributed.place(None, None) == (1, 2)
+
+
 @pytest.mark.parametrize("world", [1, 2, 5])
 def test_shards_of_ranks(
     world: int, source: list[Path], trained: bytepair.Tokenizer, whole: dict[str, bytes],

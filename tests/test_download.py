@@ -448,6 +448,16 @@ def test_a_list_of_files_comes_in_parts_from_the_same_server(
             download.download_dataset(f"owner/{name}", dir=tmp_path, endpoint=server.url)
 
 
+@pytest.mark.parametrize("token", ["secret\nx", "secret\u2603"])
+def test_an_error_does_not_show_the_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", token)
+    with pytest.raises(DownloadError, match="HF_TOKEN") as caught:
+        download.download_dataset("owner/name", dir=tmp_path, endpoint="https://127.0.0.1:9")
+    assert "secret" not in str(caught.value)
+
+
 @pytest.mark.parametrize("tag", [b'5 "a\nb"', b'5 "\xff"', b"x", b'5 "' + b"a" * 100_000])
 def test_a_damaged_note_of_the_version_begins_again(
     server: Server, tmp_path: Path, tag: bytes

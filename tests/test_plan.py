@@ -132,3 +132,14 @@ def test_the_command_that_comes_next_works(trained: bytepair.Tokenizer, tmp_path
         _, *following = shlex.split(output.rpartition("next: ")[2])
         following[following.index("-o") + 1] = str(tmp_path / f"shards of {corpus}")
         assert CliRunner().invoke(command, following, catch_exceptions=False).exit_code == 0
+
+
+def test_no_file_is_an_option_of_the_command_that_comes_next(
+    trained: bytepair.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trained.save("tok")
+    Path("-o.txt").write_text("some words")
+    words = ["plan", "--params", "1M", "-t", "tok", "--corpus=-o.txt"]
+    output = CliRunner().invoke(command, words, catch_exceptions=False).output
+    assert "bytepair shard ./-o.txt -t tok" in output

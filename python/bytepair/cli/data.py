@@ -308,7 +308,8 @@ def plan(
     click.echo(str(needed))
     dataset = bytepair.plan.PRESETS[options["preset"]].dataset
     if corpus:
-        words = ["bytepair", "shard", *corpus, "-t", tokenizer or "", "-o", "shards"]
+        paths = (f"./{one}" if one.startswith("-") else one for one in corpus)  # no options
+        words = ["bytepair", "shard", *paths, "-t", tokenizer or "", "-o", "shards"]
         words += ["--split", "both"] if len(bytepair.corpus.list_files(files)) > 1 else []
         click.echo(f"next: {visible(shlex.join(words))}")
     elif needed.shards <= needed.available:

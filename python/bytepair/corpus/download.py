@@ -504,7 +504,9 @@ def _opened(
     """Send a request; return the response, its headers and its status."""
     request = urllib.request.Request(url, method=method, headers=headers)
     request.add_header("User-Agent", "bytepair")
-    if (token := os.environ.get("HF_TOKEN")) and url.startswith("https://"):
+    if (token := os.environ.get("HF_TOKEN", "").strip()) and url.startswith("https://"):
+        if not re.fullmatch("[!-~]+", token):  # an error of the header would show it
+            raise DownloadError("HF_TOKEN has a character that no token has")
         request.add_unredirected_header("Authorization", f"Bearer {token}")
     opener = urllib.request.OpenerDirector()  # without the handlers of files and FTP
     for handler in (

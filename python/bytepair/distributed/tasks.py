@@ -130,9 +130,9 @@ def place(
             continue
         first = _number(variables, lowest, "1" if highest else "0")
         rank = _number(variables, name) - first if rank is None else rank
-        if world_size is None and highest in variables:
+        if world_size is None and highest and highest in variables:
             world_size = _number(variables, highest) - first + 1
-        if world_size is None and number in variables:
+        if world_size is None and number and number in variables:
             world_size = _number(variables, number)
         break
     if rank is None or world_size is None:
