@@ -344,5 +344,7 @@ def test_a_forged_note_is_an_error_of_the_counts(changed: dict[str, Any] | None)
 def test_superwords_over_a_pattern_in_steps_can_be_verified() -> None:
     texts, steps = ["hello hello world, hello world"], ["[a-z]+|[^a-z]+", "[^,]+|,"]
     words, lines = (bytepair.count(texts, pattern=pattern) for pattern in (steps, "[^,]+|,"))
-    tok = bytepair.train(words, 275, recipe=Superwords(start=268, pattern=lines.pattern, counts=lines))
+    tok = bytepair.train(
+        words, 275, recipe=Superwords(start=268, pattern=lines.pattern, counts=lines)
+    )
     assert bytepair.training.verify_merges(tok, words, superword_counts=lines)
