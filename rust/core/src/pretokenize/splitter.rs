@@ -115,7 +115,8 @@ impl Splitter {
     /// Whether [`fill`](Self::fill) may fail, or take long for a short text.
     pub fn may_fail(&self) -> bool {
         match &self.tier {
-            Tier::Scan(_) | Tier::Table(_) | Tier::Whole => false,
+            Tier::Scan(_) | Tier::Whole => false,
+            Tier::Table(table) => table.reads_far,
             Tier::Regex(_) => true,
             Tier::Steps(steps) => steps.iter().any(Self::may_fail),
         }
@@ -139,7 +140,7 @@ impl Splitter {
         result
     }
 
-    /// The same with the budget of the whole text, which only the regular-expression engine needs.
+    /// The same with the budget of the whole text, which only patterns that may fail need.
     fn fill_within(
         &self,
         text: &str,
@@ -150,7 +151,7 @@ impl Splitter {
         ends.clear();
         match &self.tier {
             Tier::Scan(scanner) => scanner.fill(text, start, ends),
-            Tier::Table(table) => table.fill(text, start, ends),
+            Tier::Table(table) => table.fill(text, start, ends, budget)?,
             Tier::Regex(splitter) => {
                 let budget = budget.expect("a pattern that may fail has a budget");
                 splitter.fill(text, start, ends, budget)?;

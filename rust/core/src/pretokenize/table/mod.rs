@@ -23,7 +23,9 @@ mod tests;
 
 use std::collections::HashSet;
 
+use crate::error::{Error, Result};
 use crate::pretokenize::ends::{Boundary, PretokenEnds};
+use crate::search::Budget;
 use automaton::{Automaton, EMIT, FLAG_BITS, MATCH, STOP};
 use parse::Classes;
 use skip::{STRIDE_BYTES, Skip};
@@ -41,6 +43,8 @@ pub(super) struct TableSplitter {
     ends: Vec<bool>,
     /// By the classes of two characters: the kind of the position between them.
     boundaries: Vec<Boundary>,
+    /// Whether it may read any length of text without a match, as `a+b|a` does, at each position.
+    pub(super) reads_far: bool,
 }
 
 /// The fast run needs spare capacity for this many ends.
@@ -66,20 +70,31 @@ impl TableSplitter {
         let pairs = (0..count).flat_map(entry);
         let boundaries = pairs.map(|(before, at)| boundary(&automaton, before, at)).collect();
         let skip = Skip::new(&classes.ascii, &entries, Automaton::START * count);
-        Some(Self { classes, automaton, entries, skip, ends, boundaries })
+        let reads_far = reads_far(&automaton, count);
+        Some(Self { classes, automaton, entries, skip, ends, boundaries, reads_far })
     }
 
     /// Push the ends of the pretokens from `start` on, until the text ends or `ends` is almost
-    /// full.
-    pub(super) fn fill(&self, text: &str, mut start: usize, ends: &mut PretokenEnds) {
-        let mut dead_ends = DeadEnds::default();
+    /// full. Fails if the time for the text is used up, or if the work has to stop.
+    pub(super) fn fill(
+        &self,
+        text: &str,
+        mut start: usize,
+        ends: &mut PretokenEnds,
+        budget: Option<&mut Budget>,
+    ) -> Result<()> {
+        let mut dead_ends = DeadEnds { budget, ..DeadEnds::default() };
         while start < text.len() && ends.spare_capacity() >= MIN_SPARE_ENDS {
             start = self.run(text, start, ends);
             if start < text.len() && !ends.is_full() {
                 start = self.step(text, start, &mut dead_ends);
                 ends.push(start);
             }
+            if let Some(error) = dead_ends.error.take() {
+                return Err(error);
+            }
         }
+        Ok(())
     }
 
     /// Push ends for as long as no plain step is needed. Returns the start of the current pretoken.
@@ -151,6 +166,7 @@ impl TableSplitter {
             match self.find(text, start + offset, dead_ends) {
                 Some(end) if offset == 0 => return end,
                 Some(_) => return start + offset,
+                None if dead_ends.error.is_some() => break,
                 None => (),
             }
         }
@@ -208,7 +224,7 @@ impl TableSplitter {
     /// The ends of the pretokens of a text that is shorter than a buffer.
     fn ends(&self, text: &str) -> Vec<usize> {
         let mut ends = PretokenEnds::default();
-        self.fill(text, 0, &mut ends);
+        self.fill(text, 0, &mut ends, None).expect("nothing limits the time");
         ends.as_slice().to_vec()
     }
 }
@@ -218,19 +234,24 @@ impl TableSplitter {
 /// Without recording them, a pattern such as `[0-9]+x|[0-9]` would scan a long number again for
 /// each of its digits. One position per block of text is recorded.
 #[derive(Debug, Default)]
-struct DeadEnds {
+struct DeadEnds<'b> {
     recorded: HashSet<(usize, usize)>,
     /// The positions and states since the last match.
     pending: Vec<(usize, usize)>,
+    /// What is left of the time for the text, if it is limited, and why there is no more.
+    budget: Option<&'b mut Budget>,
+    error: Option<Error>,
 }
 
-impl DeadEnds {
+impl DeadEnds<'_> {
     /// The size of a block in bytes.
     const BLOCK_BYTES: usize = 64;
 
-    /// Whether a match may follow. If so, the position and state become pending.
+    /// Whether a match may follow, and there is time left. If so, the position and state become
+    /// pending.
     fn may_match(&mut self, at: usize, state: usize) -> bool {
-        let may_match = !self.recorded.contains(&(at, state));
+        self.error = self.budget.as_mut().and_then(|budget| budget.count(at).err());
+        let may_match = self.error.is_none() && !self.recorded.contains(&(at, state));
         if may_match {
             self.pending.push((at, state));
         }
@@ -241,6 +262,30 @@ impl DeadEnds {
     fn commit(&mut self) {
         self.recorded.extend(self.pending.drain(..));
     }
+}
+
+/// Whether the automaton has a cycle of steps at none of which a match has ended.
+///
+/// Steps are removed from states that no other step leads to, until none or only cycles are left.
+fn reads_far(automaton: &Automaton, classes: usize) -> bool {
+    let steps = |state| {
+        let steps = (0..classes).map(move |class| automaton.step(state, class));
+        steps.filter(|step| !step.matched && step.next != Automaton::DEAD).map(|step| step.next)
+    };
+    let mut before = vec![0usize; automaton.count()];
+    (0..automaton.count()).flat_map(steps).for_each(|next| before[next] += 1);
+    let mut removed: Vec<usize> = (0..automaton.count()).filter(|&s| before[s] == 0).collect();
+    let mut at = 0;
+    while at < removed.len() {
+        for next in steps(removed[at]) {
+            before[next] -= 1;
+            if before[next] == 0 {
+                removed.push(next);
+            }
+        }
+        at += 1;
+    }
+    removed.len() < automaton.count()
 }
 
 /// The entry of a class in a state; `None` if there are too many states.

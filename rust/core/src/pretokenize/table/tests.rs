@@ -99,7 +99,7 @@ fn check(pattern: &str, table: &TableSplitter, oracle: &RegexSplitter, text: &st
     let plain = all_ends(text, |start, ends| {
         ends.push(table.step(text, start, &mut DeadEnds::default()));
     });
-    let fast = all_ends(text, |start, ends| table.fill(text, start, ends));
+    let fast = all_ends(text, |start, ends| table.fill(text, start, ends, None).unwrap());
     assert_eq!(fast, plain, "{pattern:?} on {text:?}: fast and plain differ");
     let mut gave_up = false;
     let engine = std::cell::RefCell::new(&mut gave_up);
@@ -217,7 +217,7 @@ fn failed_searches_in_a_long_text_take_linear_time() {
     let text = "1".repeat(200_000);
     let ends = |pattern: &str| {
         let table = table(pattern).unwrap();
-        all_ends(&text, |start, ends| table.fill(&text, start, ends))
+        all_ends(&text, |start, ends| table.fill(&text, start, ends, None).unwrap())
     };
     assert_eq!(ends(r"\d+x"), [text.len()]);
     assert_eq!(ends(r"\d+x|\d"), (1..=text.len()).collect::<Vec<_>>());
@@ -290,7 +290,8 @@ mod random_patterns {
     /// Check that the two parts of a text have the pretokens of the whole if they are divided at a
     /// position of kind `End`; and at one of kind `Free`, except for uncovered text that spans it.
     fn check_boundaries(pattern: &str, table: &TableSplitter, text: &str) {
-        let ends = |text: &str| all_ends(text, |start, ends| table.fill(text, start, ends));
+        let ends =
+            |text: &str| all_ends(text, |start, ends| table.fill(text, start, ends, None).unwrap());
         let whole = ends(text);
         let mut characters = text.char_indices().peekable();
         while let Some((_, before)) = characters.next() {
@@ -333,4 +334,28 @@ mod random_patterns {
         }
         assert!(accepted > 1000, "{accepted}");
     }
+}
+
+/// Only patterns that read on without a match need a limit of time, and they have it.
+#[test]
+fn reading_far_for_each_pretoken_ends_in_time() {
+    for (pattern, far) in [
+        ("a+b|a", true),
+        (r#""[^"]*"|."#, true),
+        ("(?:a{1000})*b|a", true),
+        (r"\p{L}+|\d{1,3}| ?[^\s\p{L}\d]+|\s+(?!\S)|\s+", false),
+        (r"\s?\S+|\s+", false),
+    ] {
+        assert_eq!(TableSplitter::new(pattern).unwrap().reads_far, far, "{pattern}");
+    }
+    let table = TableSplitter::new("(?:a{1000})*b|a").unwrap();
+    let (text, mut ends) = ("a".repeat(200_000), PretokenEnds::default());
+    let mut budget = Budget::new(0);
+    let (mut start, mut result) = (0, Ok(()));
+    while start < text.len() && result.is_ok() {
+        ends.clear();
+        result = table.fill(&text, start, &mut ends, Some(&mut budget));
+        start = *ends.as_slice().last().unwrap();
+    }
+    assert!(result.unwrap_err().to_string().contains("takes too long"));
 }
