@@ -1,8 +1,10 @@
 //! A compiled pattern, and the choice of the tier that splits by it.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::machine::Instant;
 use crate::memory;
 use crate::parallel::interrupt;
 use crate::pretokenize::ends::{Boundary, PretokenEnds};
@@ -18,6 +20,9 @@ const CUT_WINDOW: usize = if cfg!(test) { 32 } else { 4096 };
 
 /// The number of bytes at the end of a growing text in which a cut is searched first.
 const LAST_BYTES: usize = if cfg!(test) { 8 } else { 2048 };
+
+/// How long an automaton is compared with the engine; for published patterns it takes milliseconds.
+const MAX_COMPARISON: Duration = Duration::from_secs(2);
 
 /// The number of pretokens at the end of a text among which a position without a cut is searched.
 const LAST_PRETOKENS: usize = 10;
@@ -80,7 +85,7 @@ impl Splitter {
     }
 
     /// Compile a regular expression to an automaton over classes of characters. `None` if the
-    /// automaton would not be exact or would be too large.
+    /// automaton would not be exact, or would be too large, or takes too long to compare.
     ///
     /// The automaton is compared with the regular-expression engine on sample texts. Where they
     /// disagree, neither is believed: `regex-automata` decides. Fails with [`Error::Pattern`] if it
@@ -88,7 +93,14 @@ impl Splitter {
     pub fn by_table(regex: &str) -> Result<Option<Self>> {
         let Some(table) = TableSplitter::new(regex) else { return Ok(None) };
         let engine = RegexSplitter::with_low_limit(regex)?;
-        let Some(text) = table.difference(|text| engine.ends(text).ok()) else {
+        let started = Instant::now();
+        let is_late = || started.elapsed() >= MAX_COMPARISON;
+        let difference =
+            table.difference(|text| if is_late() { None } else { engine.ends(text).ok() });
+        if is_late() {
+            return Ok(None);
+        }
+        let Some(text) = difference else {
             return Ok(Some(Self { tier: Tier::Table(Box::new(table)) }));
         };
         let judge = regex_automata::meta::Regex::new(regex).ok();
