@@ -107,8 +107,9 @@ test-quick: package ## the tests of the Python package without the slow ones, wi
 test-python: package ## all tests of the Python package, with the examples of its documentation; with SHUFFLE=1 in a random order
 	$(BIN)/python -m pytest $(PARALLEL) $(if $(SHUFFLE),--random-order --random-order-seed=$$$$)
 
-coverage: package ## record which functions each test reaches, for `make dev`; takes twice as long as the tests
-	$(BIN)/python -m pytest $(PARALLEL) --testmon --testmon-noselect -m "not slow" --hypothesis-profile quick
+# In one process: after several at once, many files that are unchanged count as changed.
+coverage: package ## record which functions each test reaches, for `make dev`; takes several times as long as the tests
+	$(BIN)/python -m pytest --testmon --testmon-noselect -m "not slow" --hypothesis-profile quick
 
 test-bare: package ## the Python tests with numpy, click and rich alone; those that need more are skipped
 	$(PYTHON) -m venv target/bare
