@@ -27,11 +27,47 @@ pub(crate) struct CompiledPreTokenizer {
 /// One step, with what must be compiled.
 #[derive(Debug)]
 enum SplitStep {
-    Split { expression: Expression, behavior: Behavior, invert: bool },
+    Split {
+        expression: Expression,
+        behavior: Behavior,
+        invert: bool,
+    },
+    /// Each character of a class is a match.
+    Class {
+        class: Matcher,
+        behavior: Behavior,
+    },
     FixedLength(usize),
     Scripts(Scripts),
-    Metaspace { replacement: char, prefix: SpacePrefix, split: Option<Expression> },
-    ByteLevel { add_prefix_space: bool, split: Option<Expression> },
+    Metaspace {
+        replacement: char,
+        prefix: SpacePrefix,
+        split: bool,
+    },
+    ByteLevel {
+        add_prefix_space: bool,
+        split: Option<Expression>,
+    },
+}
+
+/// Tells which characters are matches.
+#[derive(Debug)]
+enum Matcher {
+    Numeric,
+    Space,
+    One(char),
+    Class(CharacterClass),
+}
+
+impl Matcher {
+    fn has(&self, character: char) -> bool {
+        match self {
+            Self::Numeric => character.is_numeric(),
+            Self::Space => character.is_whitespace(),
+            Self::One(one) => character == *one,
+            Self::Class(class) => class.has(character),
+        }
+    }
 }
 
 /// The pieces of a text: ranges of its characters, in order; none is empty.
@@ -78,33 +114,31 @@ impl CompiledPreTokenizer {
 }
 
 fn compile(step: &PreTokenizerStep, steps: &mut Vec<SplitStep>) -> Result<()> {
+    let class = |class, behavior| SplitStep::Class { class, behavior };
+    let punctuation = |behavior| class(Matcher::Class(CharacterClass::new(PUNCTUATION)), behavior);
     let split = |regex: &str, behavior, invert| -> Result<SplitStep> {
         Ok(SplitStep::Split { expression: Expression::new(regex)?, behavior, invert })
     };
-    let one = |character: char| regex_syntax::escape(character.encode_utf8(&mut [0; 4]));
     let compiled = match step {
         PreTokenizerStep::Split { regex, behavior, invert } => split(regex, *behavior, *invert)?,
         PreTokenizerStep::Digits { individual: true } => {
-            split(r"\p{N}", Behavior::Isolated, false)?
+            class(Matcher::Numeric, Behavior::Isolated)
         }
         PreTokenizerStep::Digits { individual: false } => {
-            split(r"\p{N}+", Behavior::Isolated, false)?
+            class(Matcher::Numeric, Behavior::Contiguous)
         }
-        PreTokenizerStep::Punctuation(behavior) => split(PUNCTUATION, *behavior, false)?,
+        PreTokenizerStep::Punctuation(behavior) => punctuation(*behavior),
         PreTokenizerStep::Whitespace => split(r"\w+|[^\w\s]+", Behavior::Removed, true)?,
-        PreTokenizerStep::WhitespaceSplit => split(r"\s+", Behavior::Removed, false)?,
+        PreTokenizerStep::WhitespaceSplit => class(Matcher::Space, Behavior::Removed),
         PreTokenizerStep::Bert => {
-            steps.push(split(r"\s+", Behavior::Removed, false)?);
-            split(PUNCTUATION, Behavior::Isolated, false)?
+            steps.push(class(Matcher::Space, Behavior::Removed));
+            punctuation(Behavior::Isolated)
         }
-        PreTokenizerStep::Delimiter(delimiter) => {
-            split(&one(*delimiter), Behavior::Removed, false)?
-        }
+        PreTokenizerStep::Delimiter(one) => class(Matcher::One(*one), Behavior::Removed),
         PreTokenizerStep::UnicodeScripts => SplitStep::Scripts(Scripts::new()),
         PreTokenizerStep::FixedLength(length) => SplitStep::FixedLength(*length),
         PreTokenizerStep::Metaspace { replacement, prefix, split } => {
-            let split = split.then(|| Expression::new(&one(*replacement))).transpose()?;
-            SplitStep::Metaspace { replacement: *replacement, prefix: *prefix, split }
+            SplitStep::Metaspace { replacement: *replacement, prefix: *prefix, split: *split }
         }
         PreTokenizerStep::ByteLevel { add_prefix_space, use_regex } => {
             let split = use_regex.then(|| Expression::new(GPT2_SPLIT)).transpose()?;
@@ -119,7 +153,7 @@ impl SplitStep {
     /// The name of this kind of step in a `tokenizer.json`.
     fn kind(&self) -> &'static str {
         match self {
-            Self::Split { .. } => "Split",
+            Self::Split { .. } | Self::Class { .. } => "Split",
             Self::FixedLength(_) => "FixedLength",
             Self::Scripts(_) => "UnicodeScripts",
             Self::Metaspace { .. } => "Metaspace",
@@ -132,6 +166,9 @@ impl SplitStep {
             Self::Split { expression, behavior, invert } => {
                 pieces.split(expression, *behavior, *invert, time)
             }
+            Self::Class { class, behavior } => {
+                Ok(pieces.divided(|text| cut(matches(text, class), *behavior)))
+            }
             Self::FixedLength(length) => Ok(pieces.divided(|text| {
                 let starts = (0..text.len()).step_by(*length);
                 starts.map(|at| at..(at + length).min(text.len())).collect()
@@ -140,10 +177,12 @@ impl SplitStep {
             Self::Metaspace { replacement, prefix, split } => {
                 let spaced =
                     pieces.each(|text, at| metaspace(text, *replacement, *prefix, at, start))?;
-                match split {
-                    None => Ok(spaced),
-                    Some(mark) => spaced.split(mark, Behavior::MergedWithNext, false, time),
+                if !split {
+                    return Ok(spaced);
                 }
+                let is_mark = Matcher::One(*replacement);
+                let behavior = Behavior::MergedWithNext;
+                Ok(spaced.divided(|text| cut(matches(text, &is_mark), behavior)))
             }
             Self::ByteLevel { add_prefix_space, split } => {
                 let begins = |at: usize| at > 0 || start != PartStart::Inside;
@@ -207,6 +246,19 @@ impl Pieces {
         }
         Ok(Self { text: self.text, ranges })
     }
+}
+
+/// The parts of a piece; each character of a class is a match.
+fn matches(text: &[AlignedChar], class: &Matcher) -> Vec<MarkedRange> {
+    let mut parts: Vec<MarkedRange> = Vec::new();
+    for (at, c) in text.iter().enumerate() {
+        // Characters that do not match are one part; each that matches is its own.
+        match (class.has(c.character), parts.last_mut()) {
+            (false, Some((range, false))) => range.end = at + 1,
+            (is_match, _) => parts.push((at..at + 1, is_match)),
+        }
+    }
+    parts
 }
 
 /// The pieces that parts become.
