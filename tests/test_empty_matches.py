@@ -154,9 +154,9 @@ def test_published_patterns_have_no_empty_matches(name: str) -> None:
         assert pattern_of(sequence(to_oniguruma(pattern))) == pattern
 
 
-@pytest.mark.parametrize("kind", llamacpp._STEPS)
-def test_the_rules_of_llama_cpp_have_no_empty_matches(kind: str) -> None:
-    assert all(_core.match_lengths(step)[0] > 0 for step in steps_of(llamacpp._pattern(kind)))
+@pytest.mark.parametrize("rule", llamacpp.RULES, ids=lambda rule: rule.names[0])
+def test_the_rules_of_llama_cpp_have_no_empty_matches(rule: llamacpp.SplitRule) -> None:
+    assert all(_core.match_lengths(step)[0] > 0 for step in steps_of(rule.pattern))
 
 
 # ---------------------------------------------------------------------------- any pattern

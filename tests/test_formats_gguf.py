@@ -10,9 +10,9 @@ import json
 import os
 import random
 import re
+import struct
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,9 @@ import pytest
 import bytepair
 import pieces
 from bytepair._core import to_characters
-from bytepair.errors import LossError, UnsupportedError
+from bytepair.errors import UnsupportedError
+from bytepair.formats import pieces as scored
+from bytepair.formats import sentencepiece
 from bytepair.formats.gguf import llamacpp
 from commands import package
 from formats import small
@@ -29,11 +31,23 @@ from fuzz_encode import text
 from messages import told
 from pieces import META
 
+#: The first name of each rule.
+NAMES = [rule.names[0] for rule in llamacpp.RULES]
 
-@pytest.mark.parametrize("pattern", ["gpt2", "llama3", "qwen2", "digits", "deepseek3", "bailing"])
-def test_the_gguf_package_reads_what_is_written(pattern: str, tmp_path: Path) -> None:
+
+def pattern_of(name: str) -> str | tuple[str, ...]:
+    """The pattern of a rule."""
+    rule = llamacpp.rule(name)
+    assert rule is not None
+    return rule.pattern
+
+
+@pytest.mark.parametrize(
+    "name", ["gpt-2", "llama-bpe", "qwen2", "starcoder", "deepseek-v3", "bailingmoe"]
+)
+def test_the_gguf_package_reads_what_is_written(name: str, tmp_path: Path) -> None:
     package = pytest.importorskip("gguf")
-    tok = small(pattern=llamacpp._pattern(pattern))
+    tok = small(pattern=pattern_of(name))
     path = tok.export(tmp_path / "x-vocab.gguf")
     reader = package.GGUFReader(path)
 
@@ -41,9 +55,7 @@ def test_the_gguf_package_reads_what_is_written(pattern: str, tmp_path: Path) ->
         return reader.get_field(key).contents()
 
     assert value("tokenizer.ggml.model") == "gpt2"
-    names = {"gpt2": "gpt-2", "llama3": "llama-bpe", "digits": "starcoder",
-             "deepseek3": "deepseek-v3", "bailing": "bailingmoe"}  # fmt: skip
-    assert value("tokenizer.ggml.pre") == names.get(pattern, pattern)
+    assert value("tokenizer.ggml.pre") == name
     assert value("tokenizer.ggml.tokens")[256:] == ["he", "ll", "hell", *tok.special_tokens]
     assert value("tokenizer.ggml.token_type") == [1] * 259 + [3, 3]
     assert value("tokenizer.ggml.merges") == ["h e", "l l", "he ll"]
@@ -82,11 +94,11 @@ def test_what_the_gguf_package_writes_is_read(tmp_path: Path) -> None:
         assert tok.encode("hell") == [258]
 
 
-@pytest.mark.parametrize("kind", sorted(llamacpp._STEPS))
+@pytest.mark.parametrize("name", NAMES)
 def test_a_pattern_of_a_rule_is_written_with_a_rule_of_this_pattern(
-    kind: str, tmp_path: Path
+    name: str, tmp_path: Path
 ) -> None:
-    pattern = llamacpp._pattern(kind)
+    pattern = pattern_of(name)
     tok = small(pattern=pattern)
     assert not any("pattern" in loss for loss in bytepair.compat.export_losses(tok, "gguf"))
     assert bytepair.load(tok.export(tmp_path / "x.gguf", lossy=True)).pattern == pattern
@@ -95,7 +107,7 @@ def test_a_pattern_of_a_rule_is_written_with_a_rule_of_this_pattern(
 def test_a_lossy_file_has_the_pattern_by_which_llama_cpp_splits(tmp_path: Path) -> None:
     path = small(pattern="gpt4").export(tmp_path / "x.gguf", lossy=True)
     data = path.read_bytes()
-    assert bytepair.load(path).pattern == llamacpp._pattern("llama3")
+    assert bytepair.load(path).pattern == bytepair.PATTERNS["llama3"]
     path.write_bytes(data.replace(b"llama-bpe", b"nobody..."))
     with told(UnsupportedError):
         bytepair.load(path)
@@ -123,7 +135,7 @@ def test_the_rule_that_differs_least_is_named_and_in_what(
     pattern: str, name: str, said: str
 ) -> None:
     tok = small(pattern=pattern)
-    assert llamacpp.nearest(tok).name == name
+    assert llamacpp.nearest(tok).names[0] == name
     (lost,) = bytepair.compat.export_losses(tok, "gguf")
     assert f"its rule {name!r} differs least: " in lost
     assert said in lost
@@ -194,19 +206,16 @@ def texts() -> list[str]:
     return samples + [path.read_text(encoding="utf-8")[:2000] for path in bytepair.sample.paths()]
 
 
-RULES = [(kind, ignore, names.split()[0]) for (kind, ignore), names in llamacpp._NAMES.items()]
-
-
-@pytest.mark.parametrize(("kind", "ignore", "name"), RULES, ids=[name for *_, name in RULES])
-def test_llama_cpp_finds_the_same_ids(kind: str, ignore: bool, name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("rule", llamacpp.RULES, ids=NAMES)
+def test_llama_cpp_finds_the_same_ids(rule: llamacpp.SplitRule, tmp_path: Path) -> None:
     pytest.importorskip("xllamacpp")
     merges = [pair for number, pair in enumerate(TOK.merges()) if number < 900 or number % 3]
     tok = bytepair.Tokenizer.from_merges(  # some tokens are only found as whole pretokens
-        TOK.mergeable_ranks(), merges, pattern=llamacpp._pattern(kind), ignore_merges=ignore,
-        special_tokens=TOK.special_tokens,
+        TOK.mergeable_ranks(), merges, pattern=rule.pattern,
+        ignore_merges=rule.ignores_merges, special_tokens=TOK.special_tokens,
     )  # fmt: skip
     path = tok.export(tmp_path / "x.gguf")
-    assert f"{name}".encode() in path.read_bytes()
+    assert rule.names[0].encode() in path.read_bytes()
     for one, ids in zip(texts(), llama_cpp_ids(path, texts()), strict=True):
         assert tok.encode(one, special="all") == ids, one
 
@@ -332,7 +341,7 @@ def test_llama_cpp_finds_the_ids_of_published_files(
         here = {name.encode() for name in tok.special_tokens} | tok.mergeable_ranks().keys()
         tok = tok.replace(special_tokens=[name for name in CHAT if name.encode() not in here])
     lost = bytepair.compat.export_losses(tok, "gguf")
-    if any("merges symbols with names" in loss for loss in lost):
+    if any("and gguf merges bytes" in loss for loss in lost):
         pytest.skip("this vocabulary is not of bytes")
     again_path = tok.export(tmp_path / "x.gguf", lossy=bool(lost))
     again = bytepair.load(again_path, lossy=True)
@@ -349,69 +358,64 @@ def test_llama_cpp_finds_the_ids_of_published_files(
 # ---------------------------------------------------------------------------- pieces with scores
 
 
-def byte_fallback(kind: str, path: Path) -> bytepair.Tokenizer:
-    """A tokenizer that merges characters: as that of Llama 2, of Mistral, or of Gemma."""
-    if kind == "runs":
-        return bytepair.load(runs_of_spaces(path.with_name("runs.model"), range(2, 17)))
-    if kind == "gemma":
-        path.with_name("gemma.model").write_bytes(
-            pieces.gemma(pieces.field(1, b"identity") + pieces.field(3, 0) + pieces.field(4, 0))
-        )
-        return bytepair.load(path.with_name("gemma.model"))
-    words = pieces.learnt(150)
-    data = pieces.document(words, **pieces.around(kind))
-    return bytepair.load(write_json(path.with_name("tokenizer.json"), data))
-
-
-def runs_of_spaces(path: Path, lengths: Iterable[int]) -> Path:
-    """A `tokenizer.model` with runs of spaces that have one score, as Llama 2 and Mistral have."""
-    words = [word for word in pieces.learnt(150) if META * 2 not in word]
-    runs = b"".join(pieces.piece(META * length, -1e9) for length in lengths)
-    path.write_bytes(pieces.model(words, more=runs))
-    return path
-
-
-def write_json(path: Path, document: Any) -> Path:
-    path.write_text(json.dumps(document), encoding="utf-8")
-    return path
-
-
-@pytest.mark.parametrize("lengths", [(2, 3), (2, 3, 4), (2, 4, 8), (2, 3, 4, 8, 16), (3, 4)])
-def test_runs_of_spaces_come_back(lengths: tuple[int, ...], tmp_path: Path) -> None:
-    tok = bytepair.load(runs_of_spaces(tmp_path / "runs.model", lengths))
-    assert bytepair.compat.export_losses(tok, "gguf") == []
-    assert bytepair.load(tok.export(tmp_path / "x.gguf")) == tok
-
-
-@pytest.mark.parametrize("kind", ["prepend", "replace", "gemma", "runs"])
-def test_pieces_come_back(kind: str, tmp_path: Path) -> None:
-    tok = byte_fallback(kind, tmp_path / "x").replace(
-        roles={"eos": "</s>" if kind != "gemma" else "<eos>"}
+def of_model(data: bytes, path: Path) -> Path:
+    """The GGUF file of a model of SentencePiece, as llama.cpp converts it."""
+    package = pytest.importorskip("gguf")
+    entries = [dict(sentencepiece.fields(value, "")) for n, value in sentencepiece.fields(data, "")
+               if n == 1]  # fmt: skip
+    texts, kinds = [entry[1].decode() for entry in entries], [entry[3] for entry in entries]
+    users = {n for n, kind in enumerate(kinds) if kind == scored.USER_DEFINED}
+    writer = package.GGUFWriter(path, "llama")
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(
+        [text.replace(META, " ") if n in users else text for n, text in enumerate(texts)]
     )
-    check_losses(kind, tok)
-    again = bytepair.load(tok.export(tmp_path / "x.gguf", lossy=True), lossy=True)
-    assert again.roles == tok.roles
-    assert again.special_tokens == tok.special_tokens
-    assert again.mergeable_ranks() == tok.mergeable_ranks()
-    for one in texts():
-        assert again.encode(one) == tok.encode(one)
-        assert again.encode(one, special="all") == tok.encode(one, special="all")
-    assert bytepair.load(again.export(tmp_path / "y.gguf", lossy=True), lossy=True) == again
+    writer.add_token_scores([struct.unpack("<f", entry[2])[0] for entry in entries])
+    writer.add_token_types(kinds)
+    writer.add_add_space_prefix(not users)
+    writer.add_eos_token_id(texts.index("<eos>" if "<eos>" in texts else "</s>"))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    return path
 
 
-def check_losses(kind: str, tok: bytepair.Tokenizer) -> None:
-    """Gemma's runs of spaces are not found by llama.cpp where a text has U+2581 itself."""
-    lost = bytepair.compat.export_losses(tok, "gguf")
-    assert len(lost) == (kind == "gemma")
-    assert all("U+2581 itself" in loss for loss in lost)
+def byte_fallback(kind: str) -> bytes:
+    """A model of SentencePiece like that of Llama 2, of Mistral with its runs, or of Gemma."""
+    if kind == "gemma":
+        return pieces.gemma(pieces.field(1, b"identity") + pieces.field(3, 0) + pieces.field(4, 0))
+    words = pieces.learnt(150)
+    if kind == "llama":
+        return pieces.model(words)
+    lengths = [int(length) for length in kind.split()]
+    runs = b"".join(pieces.piece(META * length, -1e9) for length in lengths)
+    return pieces.model([word for word in words if META * 2 not in word], more=runs)
 
 
-@pytest.mark.parametrize("kind", ["prepend", "replace", "gemma", "runs"])
+KINDS = ["llama", "gemma", "2 3", "2 3 4", "2 4 8", "2 3 4 8 16", "3 4"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pieces_are_those_of_sentencepiece(kind: str, tmp_path: Path) -> None:
+    model = tmp_path / "tokenizer.model"
+    model.write_bytes(byte_fallback(kind))
+    path = of_model(model.read_bytes(), tmp_path / "x.gguf")
+    if kind == "gemma":  # its runs of spaces
+        with told(UnsupportedError):
+            bytepair.load(path)
+    tok, expected = bytepair.load(path, lossy=True), bytepair.load(model)
+    assert tok == expected
+    assert tok.roles["eos"] == expected.roles["eos"]
+    assert tok.special_tokens == expected.special_tokens
+    with told(UnsupportedError):
+        tok.export(tmp_path / "y.gguf", lossy=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_llama_cpp_finds_the_same_ids_of_pieces(kind: str, tmp_path: Path) -> None:
     pytest.importorskip("xllamacpp")
-    tok = byte_fallback(kind, tmp_path / "x").replace(
-        roles={"eos": "</s>" if kind != "gemma" else "<eos>"}
-    )
+    path = of_model(byte_fallback(kind), tmp_path / "x.gguf")
+    tok = bytepair.load(path, lossy=True)
     words = ["the", " other", "théâtre", "中文字", "龍", "  ", " " * 11, META, META * 2, "\n\n",
              "<h1>", "</s>", "<eos>", "<0x0A>", "ab", "bcd", "> the", "\t\t", "12"]  # fmt: skip
     rng = random.Random(3)
@@ -419,31 +423,14 @@ def test_llama_cpp_finds_the_same_ids_of_pieces(kind: str, tmp_path: Path) -> No
     mixed += texts()
     if kind == "gemma":
         mixed = [one.replace(META, "") for one in mixed]
-    rows = llama_cpp_ids(tok.export(tmp_path / "x.gguf", lossy=True), mixed)
-    for one, ids in zip(mixed, rows, strict=True):
+    for one, ids in zip(mixed, llama_cpp_ids(path, mixed), strict=True):
         assert tok.encode(one, special="all") == ids, one
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"merges": ["t h", "th e"]}, "merges any two tokens whose joined text is a token"),
-        ({"vocab": ["<s"]}, "no text is merged into '<s>'"),
-        ({"added": {"content": "the", "special": False}}, "a special and an ordinary token"),
-    ],
-)
-def test_losses_of_pieces_are_named(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
-    data = pieces.document(pieces.learnt(150), **pieces.around("prepend"))
-    model = data["model"]
-    if "vocab" in changes:
-        more = [name for name in [*changes["vocab"], ">"] if name not in model["vocab"]]
-        model["vocab"] |= {name: len(model["vocab"]) + n for n, name in enumerate(more)}
-    model["merges"] = changes.get("merges", model["merges"])
-    if "added" in changes:
-        flags = dict.fromkeys(["single_word", "lstrip", "rstrip", "normalized"], False)
-        id = model["vocab"][changes["added"]["content"]]
-        data["added_tokens"].append({"id": id} | flags | changes["added"])
-    tok = bytepair.load(write_json(tmp_path / "tokenizer.json", data))
-    assert any(message in loss for loss in bytepair.compat.export_losses(tok, "gguf"))
-    with pytest.raises(LossError):
-        tok.export(tmp_path / "x.gguf")
+@pytest.mark.parametrize("name", ["<s", "<0x0"])
+def test_a_name_that_a_text_would_be_merged_into_is_refused(name: str, tmp_path: Path) -> None:
+    words = [name, ">", "A>", *pieces.learnt(150)]
+    words += sorted(set("".join(words)) - set(words))
+    path = of_model(pieces.model(words), tmp_path / "x.gguf")
+    with told(UnsupportedError):
+        bytepair.load(path)

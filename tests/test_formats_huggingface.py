@@ -20,7 +20,7 @@ from bytepair import reference
 from bytepair._core import from_oniguruma, to_bytes, to_characters, to_oniguruma
 from bytepair.errors import FormatError, LossError, SplitError, UnsupportedError
 from bytepair.formats import huggingface
-from bytepair.formats.gguf.llamacpp import _STEPS as STEPS
+from bytepair.formats.gguf.llamacpp import RULES
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.tokens import all_pairs
 from formats import json_of, load, small
@@ -91,7 +91,8 @@ PRETOKENIZERS = {
     "cuts and words": sequence(split(r"\p{N}"), split(r"\d+"), split("a b|a")),
     "ends in steps": sequence(split(r"\p{N}+"), split(r" +$|\s+(?!\S)|\S"), use_regex=True),
     "starcoder 2": sequence(DIGITS, DIGITS, use_regex=True),
-    **{kind: sequence(*map(split, steps)) for kind, steps in STEPS.items() if len(steps) > 1},
+    **{rule.names[0]: sequence(*map(split, rule.pattern))
+       for rule in RULES if isinstance(rule.pattern, tuple)},
     "ends of lines": sequence(split(r"\p{L}+$|\s{2}+|a")),
     "groups of three from the right": sequence(split(r"(?=(\d{3})+(?!\d))"), use_regex=True),
     "behind and in front of letters": sequence(split(r"(?<=a)|(?=b)|$"), split(r"\p{N}+")),

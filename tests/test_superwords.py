@@ -252,7 +252,9 @@ def test_lines_are_encoded_as_by_plain_merging() -> None:
         assert tok.encode(text) == expected  # from the cache
 
 
-@pytest.mark.parametrize("pattern", [None, llamacpp._pattern("superbpe")])
+@pytest.mark.parametrize(
+    "pattern", [None, *(rule.pattern for rule in llamacpp.RULES if "superbpe" in rule.names)]
+)
 def test_other_formats_hold_superwords(pattern: str | None, tmp_path: Path) -> None:
     rules = Superwords(start=0.7, pattern=pattern)
     tok = bytepair.train(PATHS, 2000, special_tokens=["<|bos|>"], recipe=rules)

@@ -112,7 +112,7 @@ FORMATS: Final[dict[str, Format]] = {
         "llama2c", (".tokenizer",), "QWEN3", reader="the engines", split="none", added="none"
     ),
     "gguf": Format(
-        "gguf", (".gguf",), reader="llama.cpp", units=(BYTES, CHARACTERS), split="own",
+        "gguf", (".gguf",), reader="llama.cpp", split="own",
         holds=("ordinary", "merges", "pretokens"), characters=True, uncovered=DROPS,
     ),
     "tekken": Format("tekken", ("tekken.json",)),

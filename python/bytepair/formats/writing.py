@@ -186,8 +186,7 @@ def _lost_merges(tokenizer: _core.Tokenizer, can: Format) -> Iterator[str]:
 
 def _lost_bytes(tokenizer: _core.Tokenizer, can: Format) -> Iterator[str]:
     """The bytes and names that a reader treats in another way."""
-    is_named = can.characters and tokenizer.merge_rule != "characters"
-    if is_named and (twins := gpt2.lookalikes(tokenizer)):
+    if can.characters and (twins := gpt2.lookalikes(tokenizer)):
         yield f"special tokens equal to ordinary tokens, such as {twins[0]!r}"
     drops = _core.text_rules(tokenizer).drops_uncovered
     if can.uncovered is None or (drops and can.uncovered == DROPS):

@@ -39,13 +39,13 @@ class MetadataEntry(NamedTuple):
         note: the key of its note. A token or a flag has this name in the files of Hugging Face too.
         kind: what it is: a token with a role; a flag; the chat template; the other chat templates,
             by name; the tokens at which generation stops; what is put around a text.
-        gguf: its key in GGUF; None if the flags express it, or it is a loss.
+        gguf: its key in GGUF; empty if the flags express it, or it is a loss.
         role: the name of a role in `Tokenizer.roles`; other roles have none.
     """
 
     note: str
     kind: Literal["token", "flag", "template", "templates", "stops", "around"]
-    gguf: str | None
+    gguf: str
     role: str | None = None
 
 
@@ -67,14 +67,10 @@ ENTRIES: Final[tuple[MetadataEntry, ...]] = (
     MetadataEntry("add_bos_token", "flag", "tokenizer.ggml.add_bos_token"),
     MetadataEntry("add_eos_token", "flag", "tokenizer.ggml.add_eos_token"),
     MetadataEntry("add_sep_token", "flag", "tokenizer.ggml.add_sep_token"),
-    # llama.cpp has no keys for these: the first follows from the rule that splits texts, the second
-    # is an argument for classes of transformers that build their own pre-tokenizer.
-    MetadataEntry("clean_up_tokenization_spaces", "flag", "bytepair.clean_up_tokenization_spaces"),
-    MetadataEntry("add_prefix_space", "flag", "bytepair.add_prefix_space"),
     MetadataEntry("chat_template", "template", "tokenizer.chat_template"),
     MetadataEntry("chat_templates", "templates", "tokenizer.chat_template."),
     MetadataEntry("stop_tokens", "stops", "tokenizer.ggml.eos_token_ids"),
-    MetadataEntry("huggingface.post_processor", "around", None),
+    MetadataEntry("huggingface.post_processor", "around", ""),
 )
 
 TOKENS: Final = tuple(entry for entry in ENTRIES if entry.kind == "token")

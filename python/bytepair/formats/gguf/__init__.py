@@ -1,8 +1,8 @@
 """GGUF: the keys `tokenizer.ggml.*` of a model file, or of a file with only these keys.
 
 A file contains the name of a split rule of llama.cpp instead of a pattern, so a tokenizer can be
-written exactly only if llama.cpp has a name for its pattern. Tokenizers with byte fallback are
-stored in another way, as pieces with scores (`gguf_pieces`).
+written exactly only if llama.cpp has a name for its pattern. Tokenizers with byte fallback (the
+model `llama`) are pieces with scores, as in SentencePiece, and are only read.
 
 A file is read as llama.cpp reads it. The keys of bytepair's own restore nothing that changes ids.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import mmap
 import struct
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -24,24 +24,20 @@ from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, read_file, typed
 from bytepair.formats import pieces as scored
 from bytepair.formats.gguf import llamacpp
 from bytepair.formats.gguf import metadata as gguf_metadata
-from bytepair.formats.gguf import pieces as gguf_pieces
 from bytepair.formats.gpt2 import check_merges, merge_lines, read_pair, read_vocabulary
 from bytepair.formats.parts import GGUF_MAGIC, LoadOptions, Parts
-from bytepair.formats.pieces import ScoredPiece
+from bytepair.formats.pieces import META, ScoredPiece
 from bytepair.properties.roles import giving
-from bytepair.properties.tokens import form, ordinary
+from bytepair.properties.tokens import ordinary
 
 VERSIONS: Final = (2, 3)
 
 # The types of values.
 _NUMBERS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q",
                    12: "d"}  # fmt: skip
-_U32, _I32, _F32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
+_U32, _I32, _BOOL, _STRING, _ARRAY = 4, 5, 7, 8, 9
 
 _TOKENS: Final = "tokenizer.ggml.tokens"
-#: The user-defined tokens of a tokenizer with byte fallback; llama.cpp has one type for them and
-#: for added tokens that are not special.
-_USERS_KEY: Final = "bytepair.user_defined"
 _RULE_KEY: Final = "bytepair.merge_rule"
 
 
@@ -115,7 +111,7 @@ def _number(kind: int, at: int) -> str:
 
 def _parts(values: dict[str, Any], options: LoadOptions) -> Parts:
     model = values.get("tokenizer.ggml.model")
-    if model not in {"gpt2", gguf_pieces.NAME}:
+    if model not in {"gpt2", "llama"}:
         raise UnsupportedError(
             "tokenizer.ggml.model",
             f"{model!r} is neither gpt2 (byte-level BPE) nor llama (BPE with byte fallback)",
@@ -124,18 +120,14 @@ def _parts(values: dict[str, Any], options: LoadOptions) -> Parts:
     if len(names) > MAX_VOCAB_SIZE:
         raise FormatError(_TOKENS, f"there are more than {MAX_VOCAB_SIZE} tokens")
     kinds = llamacpp.kinds(names, _per_token(values, "token_type", int, names, scored.NORMAL))
-    is_pieces = model == gguf_pieces.NAME
+    is_pieces = model == "llama"
     scores = _per_token(values, "scores", float, names) if is_pieces else [0.0] * len(names)
     entries = {
         id: ScoredPiece(name, scores[id], kinds[id])
         for id, name in enumerate(names)
         if not (kinds[id] == scored.UNUSED and name == _hole(id))
     }
-    if is_pieces:
-        own = values.get(_USERS_KEY) and set(_list(values, _USERS_KEY, int))
-        parts = gguf_pieces.parts(values, entries, own, options)
-    else:
-        parts = _parts_of_bytes(values, entries, options)
+    parts = (_parts_of_pieces if is_pieces else _parts_of_bytes)(values, entries, options)
     special = parts.special_tokens
     users = {
         name: _core.AddedToken(name, id, special=False)
@@ -151,17 +143,15 @@ def _parts_of_bytes(
 ) -> Parts:
     """The tokenizer of a file whose tokens are written in the characters of GPT-2."""
     name = values.get("tokenizer.ggml.pre", "default")
-    try:
-        _, rules, ignore = llamacpp.rule(str(name))
-    except KeyError:
-        if options.pattern is None:
-            raise UnsupportedError(
-                "tokenizer.ggml.pre",
-                f"the split pattern {name!r} is not known exactly",
-                option="pattern",
-                hint="pass pattern= to choose one",
-            ) from None
-        rules, ignore = options.pattern, False
+    rule = llamacpp.rule(str(name))
+    rules = rule.pattern if rule else options.pattern
+    if rules is None:
+        raise UnsupportedError(
+            "tokenizer.ggml.pre",
+            f"the split pattern {name!r} is not known exactly",
+            option="pattern",
+            hint="pass pattern= to choose one",
+        )
     ids: dict[str, int] = {}
     special: dict[str, int] = {}
     for id, (text, _, kind) in entries.items():
@@ -181,8 +171,60 @@ def _parts_of_bytes(
         if (token := text.encode()) in merged and to_bytes(text) == token:
             tokens[token] = id
     merges = check_merges(pairs, tokens, place)
-    is_ranks = values.get(_RULE_KEY) == "ranks"
+    ignore, is_ranks = bool(rule and rule.ignores_merges), values.get(_RULE_KEY) == "ranks"
     return Parts(tokens, rules, special, merges, ignore, may_be_ranks=is_ranks)
+
+
+def _parts_of_pieces(
+    values: dict[str, Any], entries: Mapping[int, ScoredPiece], options: LoadOptions
+) -> Parts:
+    """The tokenizer of a file whose tokens are pieces with scores.
+
+    llama.cpp encodes as `bytepair.formats.pieces` says, except that a space is put before each part
+    of a text or nowhere, and nothing splits a text; and that neighbours merge if their joined text
+    is a token of any type, which is refused. User-defined pieces have spaces instead of U+2581 in
+    the file, and are found in the text as it is. A space is put behind them as well, so where
+    spaces are put before text, they are read as special tokens.
+    """
+    for key in ("remove_extra_whitespaces", "precompiled_charsmap"):
+        if values.get(f"tokenizer.ggml.{key}"):
+            raise UnsupportedError(f"tokenizer.ggml.{key}", "texts are changed before encoding")
+    if names := _merged_names(entries.values()):
+        raise UnsupportedError(_TOKENS, f"llama.cpp would merge text into {names[0]!r}")
+    form = "spaces always" if values.get("tokenizer.ggml.add_space_prefix", True) else "spaces"
+    pieces = dict(entries)
+    users = [(id, piece) for id, piece in entries.items() if piece.kind == scored.USER_DEFINED]
+    for id, piece in users:
+        name = piece.text.replace(" ", META)
+        pieces[id] = (
+            piece._replace(text=name) if form == "spaces" else piece._replace(kind=scored.CONTROL)
+        )
+    spaced = sorted(pieces[id].text for id, _ in users if META in pieces[id].text)
+    if form == "spaces" and spaced and not options.lossy:
+        raise UnsupportedError(
+            _TOKENS,
+            f"the user-defined {spaced[0]!r} is found where a text has U+2581 itself, unlike in "
+            "llama.cpp",
+            option="lossy",
+            value=False,
+            hint="pass lossy=True to find it there as well",
+        )
+    return scored.parts(pieces, form, {}, _TOKENS)
+
+
+def _merged_names(every: Collection[ScoredPiece]) -> list[str]:
+    """The names of special tokens, bytes and unused ids that two symbols of a text may make."""
+    texts = {piece.text for piece in every}
+    # Ordinary pieces are no longer; longer names would be merged of names alone.
+    lengths = {1, *(n for n in map(len, texts) if n <= scored.MOST_CHARS)}
+
+    def is_merged(text: str) -> bool:
+        cuts = (at for at in range(1, len(text)) if {at, len(text) - at} <= lengths)
+        parts = ((text[:at], text[at:]) for at in cuts)
+        return any(all(part in texts or len(part) == 1 for part in pair) for pair in parts)
+
+    users = {scored.NORMAL, scored.USER_DEFINED}
+    return [piece.text for piece in every if piece.kind not in users and is_merged(piece.text)]
 
 
 def _per_token(
@@ -207,8 +249,7 @@ def _list(values: dict[str, Any], key: str, kind: type) -> list[Any]:
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What a GGUF file loses beside the values that the table of formats has."""
-    is_pieces = tokenizer.merge_rule == "characters"
-    lost = gguf_pieces.losses(tokenizer) if is_pieces else llamacpp.losses(tokenizer)
+    lost = list(llamacpp.losses(tokenizer))
     kinds = {name: kind for name, _, kind in _added(tokenizer).values()}
     ranks = tokenizer.mergeable_ranks()
     known = (name for name in llamacpp.RETYPED if name not in kinds and name.encode() in ranks)
@@ -232,36 +273,24 @@ def _added(tokenizer: _core.Tokenizer) -> dict[int, ScoredPiece]:
 
 def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
     """A file without tensors; llama.cpp rejects files in which two ids have the same text."""
-    is_pieces = tokenizer.merge_rule == "characters"
-    if is_pieces:
-        entries = gguf_pieces.entries(tokenizer)
-    else:
-        ranks = tokenizer.mergeable_ranks()
-        entries = {id: ScoredPiece(to_characters(t), 0.0, scored.NORMAL) for t, id in ranks.items()}
-        entries |= _added(tokenizer)
-    ids, unused = range(tokenizer.vocab_size), ScoredPiece("", 0.0, scored.UNUSED)
+    ranks, unused = tokenizer.mergeable_ranks(), ScoredPiece("", 0.0, scored.UNUSED)
+    entries = {id: ScoredPiece(to_characters(t), 0.0, scored.NORMAL) for t, id in ranks.items()}
+    entries |= _added(tokenizer)
+    ids = range(tokenizer.vocab_size)
     names = [entries[id].text if id in entries else _hole(id) for id in ids]
-    written = Counter(entry.text for entry in entries.values())
-    written.update(names[id] for id in ids if id not in entries and names[id] in written)
-    ((twin, times),) = written.most_common(1)
+    ((twin, times),) = Counter(names).most_common(1)
     if times > 1:
         raise LossError("gguf", [f"two ids with the same text {twin!r}"])
     values: dict[str, gguf_metadata.Value] = {
         "general.architecture": "llama",
-        "tokenizer.ggml.model": gguf_pieces.NAME if is_pieces else "gpt2",
-        "tokenizer.ggml.pre": "default" if is_pieces else llamacpp.nearest(tokenizer).name,
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": llamacpp.nearest(tokenizer).names[0],
         _TOKENS: names,
         "tokenizer.ggml.token_type": [entries.get(id, unused).kind for id in ids],
+        "tokenizer.ggml.merges": merge_lines(tokenizer),
+        "tokenizer.ggml.add_space_prefix": False,
+        _RULE_KEY: tokenizer.merge_rule,
     }
-    rules = _core.text_rules(tokenizer)
-    if is_pieces:
-        values["tokenizer.ggml.scores"] = [entries.get(id, unused).score for id in ids]
-        values["tokenizer.ggml.add_space_prefix"] = form(rules) != "spaces"
-        values[_USERS_KEY] = rules.user_defined
-    else:
-        values["tokenizer.ggml.merges"] = merge_lines(tokenizer)
-        values["tokenizer.ggml.add_space_prefix"] = False
-        values[_RULE_KEY] = tokenizer.merge_rule
     values |= gguf_metadata.keys(tokenizer)
     header = struct.pack("<4sIQQ", GGUF_MAGIC, 3, 0, len(values))
     parts = (part for key, value in values.items() for part in (_text(key), _typed(value)))
@@ -280,8 +309,7 @@ def _typed(value: gguf_metadata.Value) -> bytes | bytearray:
         for each in value:
             content += _text(str(each))
         return content
-    kind, code = (_F32, "f") if any(isinstance(each, float) for each in value) else (_I32, "i")
-    return struct.pack(f"<IIQ{len(value)}{code}", _ARRAY, kind, len(value), *value)
+    return struct.pack(f"<IIQ{len(value)}i", _ARRAY, _I32, len(value), *value)
 
 
 def _hole(id: int) -> str:

@@ -27,11 +27,11 @@ _TEMPLATES: Final = "tokenizer.chat_templates"
 _STOPS: Final = "tokenizer.ggml.eos_token_ids"
 #: The names of templates that keys may have.
 _NAME: Final = re.compile(r"[A-Za-z0-9_]{1,100}")
-#: The ids that llama.cpp uses for EOS if a file does not set it: for bytes, and for pieces.
-_DEFAULT_ENDS: Final = (11, 2)
+#: The id that llama.cpp uses for EOS if a file does not set it.
+_DEFAULT_END: Final = 11
 
-#: A value of a file: of type u32, bool, string, or an array of i32, of f32 or of strings.
-Value: TypeAlias = int | bool | str | Sequence[int] | Sequence[float] | Sequence[str]
+#: A value of a file: of type u32, bool, string, or an array of i32 or of strings.
+Value: TypeAlias = int | bool | str | Sequence[int] | Sequence[str]
 
 
 def read(values: Mapping[str, Any], names: Sequence[str], special: Mapping[str, int]) -> Metadata:
@@ -50,7 +50,7 @@ def read(values: Mapping[str, Any], names: Sequence[str], special: Mapping[str, 
     flags = dict.fromkeys(usual, True) | {
         entry.note: typed(values[entry.gguf], bool, entry.gguf)
         for entry in FLAGS
-        if entry.gguf and values.get(entry.gguf) is not None
+        if values.get(entry.gguf) is not None
     }
     metadata_of_file = Metadata(
         tokens=_roles(values, names, special), flags=flags, stops=metadata.named(ids, special)
@@ -61,7 +61,7 @@ def read(values: Mapping[str, Any], names: Sequence[str], special: Mapping[str, 
 def _roles(
     values: Mapping[str, Any], names: Sequence[str], special: Mapping[str, int]
 ) -> dict[str, str]:
-    ids = {entry.note: values.get(entry.gguf or "") for entry in TOKENS}
+    ids = {entry.note: values.get(entry.gguf) for entry in TOKENS}
     by_note = {
         note: names[id] for note, id in ids.items() if type(id) is int and 0 <= id < len(names)
     }
@@ -82,11 +82,11 @@ def keys(tokenizer: _core.Tokenizer) -> dict[str, Value]:
         END_OF_TEXT if note == "eos_token" and END_OF_TEXT in by_note else note for note in by_note
     ]
     values: dict[str, Value] = {ROLES_KEY: " ".join(dict.fromkeys(true))}
-    values |= {entry.gguf: ids[entry.note] for entry in TOKENS if entry.gguf and entry.note in ids}
+    values |= {entry.gguf: ids[entry.note] for entry in TOKENS if entry.note in ids}
     flags, by_role = metadata.flags(tokenizer), metadata.tokens(tokenizer)
     for note, role in metadata.ADDED.items():  # always, since llama.cpp has no one default
         flags[note] = flags.get(note, False) and by_role.get(role) in tokenizer.special_tokens
-    values |= {e.gguf: flags[e.note] for e in FLAGS if e.gguf and e.note in flags}
+    values |= {e.gguf: flags[e.note] for e in FLAGS if e.note in flags}
     if metadata.of(tokenizer).stops:
         values[_STOPS] = metadata.stops(tokenizer)
     templates = roles.written_templates(tokenizer)
@@ -125,13 +125,11 @@ def _other_stops(tokenizer: _core.Tokenizer, ids: Mapping[str, int]) -> list[int
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """The entries of the table that a file cannot represent."""
-    ids, stated, lost = role_ids(tokenizer), metadata.of(tokenizer), []
-    is_pieces = tokenizer.merge_rule == "characters"
+    ids, lost = role_ids(tokenizer), []
     if "eos_token" not in ids:
-        end = _DEFAULT_ENDS[is_pieces]
         lost.append(
             "the token that ends a text, since no token has this role: llama.cpp would stop at id "
-            f"{end} ({shown(tokenizer, end)})"
+            f"{_DEFAULT_END} ({shown(tokenizer, _DEFAULT_END)})"
         )
     if more := _other_stops(tokenizer, ids):
         names = ", ".join(shown(tokenizer, id) for id in more)
@@ -139,10 +137,7 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     lost += metadata.unspeakable_flags(tokenizer)
     if metadata.POST_PROCESSOR in metadata.values(tokenizer):
         lost.append("what the post-processor puts around texts: llama.cpp adds BOS and EOS at most")
-    cleans = not is_pieces and llamacpp.nearest(tokenizer).name in llamacpp.CLEAN_UP.split()
-    if stated.flags.get("clean_up_tokenization_spaces") and not cleans:
-        lost.append("the flag clean_up_tokenization_spaces: llama.cpp decodes texts as they are")
-    for name in stated.templates:
+    for name in metadata.of(tokenizer).templates:
         if not _NAME.fullmatch(name):
             what = "a key has letters, digits and underscores"
             lost.append(f"the chat template {name!r}: {what}")

@@ -333,6 +333,7 @@ def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     elif tokenizer.notes.get(roles.TEMPLATE) == "":
         template = {"chat_template": None}
     return {
+        "clean_up_tokenization_spaces": False,
         **metadata.of(tokenizer).config,
         **fields,
         "added_tokens_decoder": {
@@ -341,7 +342,6 @@ def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
             if token["content"] not in left_out
             and (token["special"] or token["content"] not in fields.values())
         },
-        "clean_up_tokenization_spaces": False,
         **metadata.flags(tokenizer),
         **template,
         "tokenizer_class": "PreTrainedTokenizerFast",
