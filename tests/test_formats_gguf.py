@@ -361,8 +361,8 @@ def test_llama_cpp_finds_the_ids_of_published_files(
 def of_model(data: bytes, path: Path) -> Path:
     """The GGUF file of a model of SentencePiece, as llama.cpp converts it."""
     package = pytest.importorskip("gguf")
-    entries = [dict(sentencepiece.fields(value, "")) for n, value in sentencepiece.fields(data, "")
-               if n == 1]  # fmt: skip
+    messages: list[Any] = [value for n, value in sentencepiece.fields(data, "") if n == 1]
+    entries: list[Any] = [dict(sentencepiece.fields(each, "")) for each in messages]
     texts, kinds = [entry[1].decode() for entry in entries], [entry[3] for entry in entries]
     users = {n for n, kind in enumerate(kinds) if kind == scored.USER_DEFINED}
     writer = package.GGUFWriter(path, "llama")
