@@ -25,6 +25,12 @@ use crate::rules::normalizer::META;
 /// A vocabulary has fewer ids than this, so that a damaged file cannot ask for all memory.
 pub(crate) const MAX_VOCAB_SIZE: usize = (1 << 21) - 1;
 
+/// The bytes of the name of an added token at most; published ones have fewer than 100.
+const MAX_NAME_BYTES: usize = 1 << 12;
+
+/// The characters of a long name that its error shows.
+const SHOWN_CHARS: usize = 60;
+
 /// Bytes of memory for a token in a vector of its own, beside its bytes.
 pub(crate) const TOKEN_OVERHEAD_BYTES: usize = 64;
 
@@ -464,6 +470,7 @@ fn check_special(added: &[AddedToken]) -> Result<()> {
         )));
     }
     let mut names: Vec<&str> = added.iter().map(|token| &*token.content).collect();
+    names.iter().try_for_each(|name| check_name(name))?;
     names.sort_unstable();
     if names.first() == Some(&"") {
         return Err(broken("a special token has an empty name"));
@@ -472,6 +479,19 @@ fn check_special(added: &[AddedToken]) -> Result<()> {
         Some(pair) => Err(broken(format!("the special token {:?} is given twice", pair[0]))),
         None => Ok(()),
     }
+}
+
+/// Fails if the name of an added token is too long: the search for names takes at most its length for
+/// each byte of a text.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    if name.len() <= MAX_NAME_BYTES {
+        return Ok(());
+    }
+    let beginning: String = name.chars().take(SHOWN_CHARS).collect();
+    let bytes = name.len();
+    Err(broken(format!(
+        "the name of an added token has {bytes} bytes; {MAX_NAME_BYTES} are possible: {beginning:?}..."
+    )))
 }
 
 /// Concatenate tokens sorted by id; ids that are missing get no bytes.

@@ -18,7 +18,7 @@ use crate::rules::growth::TextGrowth;
 use crate::rules::normalize::CompiledNormalizer;
 use crate::rules::normalizer::META;
 use crate::rules::{AddedToken, Normalizer, NormalizerStep, PartStart, SpacePrefix};
-use crate::vocabulary::Vocabulary;
+use crate::vocabulary::{Vocabulary, check_name};
 
 /// The length of all names, in bytes, up to which the search may use a DFA.
 const MAX_DFA_NAME_BYTES: usize = 1 << 10;
@@ -166,6 +166,7 @@ impl AddedFinder {
         tokens.sort_by(|one, other| one.name.cmp(&other.name));
         tokens.dedup_by(|one, other| one.name == other.name);
         tokens.retain(|entry| !entry.name.is_empty());
+        tokens.iter().try_for_each(|entry| check_name(&entry.name))?;
         if !hides_others(&tokens) {
             tokens.retain(|entry| entry.action != Action::Pass);
         }
@@ -376,7 +377,7 @@ pub(crate) fn may_overlap(ends: &[&str], starts: &[&str]) -> bool {
         |name: &str| name.char_indices().skip(1).any(|(at, _)| starts_a_name(&name[at..]));
     ends.iter().chain(&starts).any(|name| name.len() > MAX_COMPARED_BYTES)
         || ends.iter().any(|name| ends_at_a_start(name))
-        || starts.iter().any(|start| ends.iter().any(|end| end.contains(start)))
+        || AhoCorasick::new(&starts).map_or(true, |all| ends.iter().any(|end| all.is_match(end)))
 }
 
 // ---------------------------------------------------------------------------- options
@@ -565,5 +566,24 @@ mod tests {
         let (ends, starts) = ("a".repeat(300_000) + "c", "ab".repeat(150_000));
         assert!(may_overlap(&[&ends], &[&starts]) && may_overlap(&["b"], &[&starts]));
         assert!(!may_overlap(&[], &[&starts]));
+    }
+
+    #[test]
+    fn many_names_are_compared_in_one_pass() {
+        let names = |kind| -> Vec<String> { (0..30_000).map(|n| format!("<{kind}{n}>")).collect() };
+        let (one, other) = (names('a'), names('b'));
+        let [one, other]: [Vec<&str>; 2] =
+            [&one, &other].map(|names| names.iter().map(String::as_str).collect());
+        assert!(!may_overlap(&one, &other));
+    }
+
+    #[test]
+    fn a_name_has_at_most_4096_bytes_also_once_it_is_normalized() {
+        let vocabulary =
+            |bytes| Vocabulary::with_added([], [], vec![AddedToken::special("a".repeat(bytes), 0)]);
+        assert!(matches!(vocabulary(4097), Err(Error::Vocabulary { .. })));
+        let vocabulary = vocabulary(4096).unwrap();
+        let longer = |token: &AddedToken| Ok(token.content.clone() + "a");
+        assert!(AddedFinder::new(&vocabulary, &Special::All, |_| true, longer).is_err());
     }
 }
