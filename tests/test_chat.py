@@ -6,6 +6,7 @@ import gzip
 import json
 from collections import UserDict
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -528,17 +529,17 @@ def test_a_prompt_parses_to_a_message_that_is_open() -> None:
 def test_a_stream_tells_when_a_tool_call_is_complete() -> None:
     parser = chat.Parser(TOK)
     events = [event for id in TOK.render_conversation(TOOLS)[0] for event in parser.feed(id)]
-    reply = events[events.index(chat.MessageStart("assistant")) :]
-    kinds = [e for e in reply if not isinstance(e, chat.TextDelta)]
-    assert kinds == [
-        chat.MessageStart("assistant"),
-        chat.PartStart("python"),
-        chat.PartEnd("python", "1+1"),
-        chat.PartStart("python_output"),
-        chat.PartEnd("python_output", "2"),
+    reply = events[events.index(chat.MessageEnd(TOOLS[0])) + 1 :]
+    called = {"name": "python", "arguments": {"code": "1+1"}}
+    assert [e for e in reply if not isinstance(e, chat.TextDelta)] == [
+        chat.ToolCall({"type": "function", "function": called}),
         chat.MessageEnd(TOOLS[1]),
     ]
-    assert "".join(e.text for e in reply if isinstance(e, chat.TextDelta)) == "It 1+12"
+    said = [(e.part, e.text) for e in reply if isinstance(e, chat.TextDelta)]
+    assert [part for part, _ in groupby(said, lambda one: one[0])] == [
+        "text", "python", "python_output"
+    ]  # fmt: skip
+    assert "".join(text for _, text in said) == "It 1+12"
 
 
 def test_a_stream_holds_characters_back_until_they_are_whole() -> None:

@@ -177,7 +177,7 @@ def test_any_part_of_a_row_may_be_of_the_wrong_type(kind: Any) -> None:
     ]
     for strange in values:
         for row in replaced(ROWS[kind], strange):
-            for template in (bytepair.chat.NANOCHAT, QWEN3, bytepair.chat.LLAMA31):
+            for template in (bytepair.chat.NANOCHAT, QWEN3, bytepair.chat.LLAMA3):
                 with suppress(BytepairError):
                     options = ChatOptions(rows=kind)
                     WIDE.render_batch([row], template=template, options=options)

@@ -263,9 +263,6 @@ def test_a_field_that_a_template_names_is_used() -> None:
     row = {"messages": talk, "title": "Greetings"}
     ids, _ = TOK.render_conversation(row, template=jinja(source))
     assert TOK.decode(ids).startswith("Greetings<|im_start|>userAnn\nhi")
-    generic = jinja("{% for m in messages %}{{ m | tojson }}{% endfor %}", mask="none")
-    ids, _ = TOK.render_conversation(talk, template=generic)
-    assert '"name": "Ann"' in TOK.decode(ids)
 
 
 def test_a_name_that_a_template_leaves_out_is_an_error() -> None:

@@ -127,25 +127,6 @@ def test_chatml_is_that_of_qwen3(
     equal(tok, chat.CHATML, published("qwen3_instruct_2507"), talk)
 
 
-llama_turns = st.lists(
-    st.one_of(
-        said.map(user),
-        said.map(assistant),
-        calls.map(lambda call: assistant("", tool_calls=[call])),
-        said.map(tool),
-    ),
-    max_size=6,
-)
-
-
-@settings(max_examples=50)
-@given(system, llama_turns, st.sampled_from([None, TOOLS]))
-def test_llama31(first: list[Any], turns: list[Any], tools: Any) -> None:
-    jinja = published("llama3_1", bos_token="<|begin_of_text|>")
-    talk = {"messages": [*first, user("x"), *turns], "tools": tools}
-    equal(TOK, chat.LLAMA31, jinja, talk)
-
-
 # ---------------------------------------------------------------------------- what is written
 
 
@@ -205,9 +186,6 @@ def test_arguments_may_be_json_in_a_text() -> None:
         (chat.LLAMA3, [user("x"), assistant("", tool_calls=[call()])]),
         (chat.CHATML, [{**user("x"), "tool_calls": [call()]}]),
         (chat.CHATML, [user("x"), assistant("y", reasoning_content="z")]),
-        (chat.LLAMA31, [user("x"), assistant("y", tool_calls=[call()])]),
-        (chat.LLAMA31, [user("x"), assistant("", tool_calls=[call()] * 2)]),
-        (chat.LLAMA31, {"messages": [assistant("x")], "tools": TOOLS}),
         (chat.CHATML, {"messages": [user("x")], "tools": {"a": 1}}),
         (chat.CHATML, {"messages": [user("x")], "tools": [{1, 2}]}),
         (chat.CHATML, [user("x"), assistant("", tool_calls=[call('a"b')])]),

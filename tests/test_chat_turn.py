@@ -47,8 +47,8 @@ CHATML_JINJA = """\
 {%- endfor %}
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
 STOPS = {"nanochat": "<|assistant_end|>", "chatml": "<|im_end|>", "llama3": "<|eot_id|>",
-         "llama3.1": "<|eot_id|>", "qwen2.5": "<|im_end|>", "jinja": "<|im_end|>"}  # fmt: skip
-VALUES = [chat.NANOCHAT, chat.CHATML, chat.QWEN25, chat.LLAMA3, chat.LLAMA31]
+         "qwen2.5": "<|im_end|>", "jinja": "<|im_end|>"}  # fmt: skip
+VALUES = [chat.NANOCHAT, chat.CHATML, chat.QWEN25, chat.LLAMA3]
 JINJA = chat.JinjaTemplate(CHATML_JINJA, stop=("<|im_end|>",))
 EVERY = [*VALUES, pytest.param(JINJA, marks=pytest.mark.skipif(
     importlib.util.find_spec("jinja2") is None, reason="needs the package jinja2"))]  # fmt: skip
@@ -151,14 +151,13 @@ def test_what_was_sampled_stays(
     assert special == [id for id in also if id in SPECIAL.values()]
 
 
-@pytest.mark.parametrize("template", [chat.CHATML, chat.LLAMA31, JINJA], ids=lambda t: t.name)
+@pytest.mark.parametrize("template", [chat.CHATML, JINJA], ids=lambda t: t.name)
 def test_results_of_tools(template: Any) -> None:
     if template is JINJA:
         pytest.importorskip("jinja2")
     call = {"type": "function", "function": {"name": "f", "arguments": {"a": 1}}}
-    calls = [call] if template is chat.LLAMA31 else [call, call]
-    talk = [user("x"), assistant("", tool_calls=calls)]
-    results = [tool("1<|im_end|>"), tool("2")][: len(calls)]
+    talk = [user("x"), assistant("", tool_calls=[call, call])]
+    results = [tool("1<|im_end|>"), tool("2")]
     so_far, _ = TOK.render_conversation(talk, template=template)
     stop = len(so_far) - so_far[::-1].index(stop_of(template))
     how: dict[str, Any] = {"template": template, "history": talk}
@@ -189,16 +188,9 @@ def test_the_output_of_a_tool_of_nanochat_goes_on_with_the_turn() -> None:
     assert closed[-1] == SPECIAL["<|assistant_end|>"]
 
 
-def test_another_stop_token_of_the_template_stays() -> None:
-    prompt, _ = render_turn(TOK, [], [user("x")], template=chat.LLAMA31)
-    sampled = [SPECIAL["<|python_tag|>"], *TOK.encode('f.call(a="b")'), SPECIAL["<|eom_id|>"]]
-    ids, _ = render_turn(TOK, [*prompt, *sampled], [tool("1")], template=chat.LLAMA31)
-    assert TOK.decode(ids[len(prompt) + len(sampled) :]) == (
-        '<|start_header_id|>ipython<|end_header_id|>\n\n"1"<|eot_id|>'
-        "<|start_header_id|>assistant<|end_header_id|>\n\n"
-    )
-    # A special token that ends no turn in the template is kept, and the turn is closed.
-    ids, _ = render_turn(TOK, [*prompt, SPECIAL["<|endoftext|>"]], [], template=chat.LLAMA31)
+def test_a_special_token_that_ends_no_turn_is_kept() -> None:
+    prompt, _ = render_turn(TOK, [], [user("x")], template=chat.LLAMA3)
+    ids, _ = render_turn(TOK, [*prompt, SPECIAL["<|endoftext|>"]], [], template=chat.LLAMA3)
     assert ids == [*prompt, SPECIAL["<|endoftext|>"], SPECIAL["<|eot_id|>"]]
 
 

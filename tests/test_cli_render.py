@@ -49,8 +49,6 @@ def lines(*words: str, cwd: Path) -> list[Any]:
     [
         ([], {}),
         (["--train-on", "last"], {"train_on": "last"}),
-        (["--train-field", "content", "--train-field", "reasoning"],
-         {"train_fields": ["content", "reasoning"]}),
         (["--max-tokens", "9", "--on-untrained", "keep"],
          {"max_tokens": 9, "on_untrained": "keep"}),
         (["--truncate", "messages", "--max-tokens", "40", "--on-untrained", "drop"],
@@ -62,8 +60,7 @@ def test_conversations_are_rendered_as_in_python(
     words: list[str], options: dict[str, Any], tok: bytepair.Tokenizer, tmp_path: Path
 ) -> None:
     arguments = ["talks.jsonl", "--template", "chatml", "--ignore-field", "source", *words]
-    how = {name: options.pop(name) for name in ("truncate", "train_on", "train_fields", "rows")
-           if name in options}  # fmt: skip
+    how = {name: options.pop(name) for name in ("truncate", "train_on", "rows") if name in options}
     expected = tok.render_batch(
         TALKS, template=chat.CHATML, options=chat.ChatOptions(**how), **options
     )

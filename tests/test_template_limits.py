@@ -6,7 +6,7 @@ import os
 import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import date
 from threading import Event
 from typing import Any
@@ -89,28 +89,28 @@ TOO_DEEP = {
 def test_a_template_that_takes_too_much_memory_ends_its_process() -> None:
     source = "{{ ('a' * 500_000_000)|length }}"
     limited = RenderProcess(memory_bytes=400 << 20, seconds=20)
-    with limited as process, pytest.raises(errors.ConversationError):
-        process.render(source, "stranger", {})
-    with RenderProcess(seconds=20) as process:
-        assert process.render(source, "stranger", {}) == "500000000"
+    with closing(limited) as process, pytest.raises(errors.ConversationError):
+        process.ask("render", source, "stranger", {})
+    with closing(RenderProcess(seconds=20)) as process:
+        assert process.ask("render", source, "stranger", {}) == "500000000"
 
 
 @pytest.mark.parametrize("name", TOO_MUCH)
 def test_a_template_that_computes_too_much_ends_its_process(name: str) -> None:
-    with RenderProcess(memory_bytes=400 << 20, seconds=0.7) as process:
-        assert process.render("{{ 1 }}", "plain", {}) == "1"
+    with closing(RenderProcess(memory_bytes=400 << 20, seconds=0.7)) as process:
+        assert process.ask("render", "{{ 1 }}", "plain", {}) == "1"
         with pytest.raises(errors.ConversationError) as caught:
-            process.render(TOO_MUCH[name], "stranger", {})
+            process.ask("render", TOO_MUCH[name], "stranger", {})
         assert str(caught.value).startswith("the template 'stranger'")
-        assert process.render("{{ 2 }}", "plain", {}) == "2"
+        assert process.ask("render", "{{ 2 }}", "plain", {}) == "2"
 
 
 @pytest.mark.parametrize("name", TOO_DEEP)
 def test_a_template_that_is_too_deep_is_refused_in_the_process(name: str) -> None:
-    with RenderProcess(seconds=5) as process:
+    with closing(RenderProcess(seconds=5)) as process:
         with pytest.raises(errors.ConversationError):
-            process.render(TOO_DEEP[name], "stranger", {})
-        assert process.render("{{ x }}", "plain", {"x": "\ud800\u20ac"}) == "\ud800\u20ac"
+            process.ask("render", TOO_DEEP[name], "stranger", {})
+        assert process.ask("render", "{{ x }}", "plain", {"x": "\ud800\u20ac"}) == "\ud800\u20ac"
 
 
 #: What parses, but takes long or goes deep afterwards.
@@ -126,7 +126,7 @@ HARD = TOO_DEEP | {
 def test_reading_a_template_has_the_limits_of_its_process(name: str) -> None:
     tok = bytepair.train(["hi there"], vocab_size=270)
     talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "there"}]
-    with RenderProcess(seconds=1) as process:
+    with closing(RenderProcess(seconds=1)) as process:
         template = JinjaTemplate(HARD[name], mask="none", process=process)
         with pytest.raises(errors.ConversationError):
             tok.render_conversation(talk, template=template)
@@ -140,7 +140,7 @@ def test_the_process_gives_what_the_template_gives_here() -> None:
     source = "{% for m in messages %}<|{{ m.role }}_start|>{{ m.content }}{% endfor %}"
     talk = [{"role": "user", "content": "hi<|bos|>"}, {"role": "assistant", "content": "there"}]
     here = JinjaTemplate(source, checks="off")
-    with RenderProcess() as process:
+    with closing(RenderProcess()) as process:
         there = JinjaTemplate(source, checks="off", process=process)
         assert here == there
         expected = tok.render_conversation(talk, template=here)
@@ -157,24 +157,24 @@ def test_a_process_that_another_thread_closes_gives_no_other_error_of_the_conver
         while not end.wait(0.02):
             process.close()
 
-    with RenderProcess() as process, ThreadPoolExecutor(1) as pool:
-        closing = pool.submit(close)
+    with closing(RenderProcess()) as process, ThreadPoolExecutor(1) as pool:
+        closes = pool.submit(close)
         for _ in range(300):
             with suppress(errors.ConversationError):
-                process.render("{{ x }}", "closed", {"x": "x" * 100_000})
+                process.ask("render", "{{ x }}", "closed", {"x": "x" * 100_000})
         end.set()
-        closing.result()
-        assert process.render("{{ 2 }}", "plain", {}) == "2"
+        closes.result()
+        assert process.ask("render", "{{ 2 }}", "plain", {}) == "2"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_processes_after_a_fork_do_not_mix_their_conversations() -> None:
-    with RenderProcess() as process:
-        assert process.render("{{ x }}", "x", {"x": "before"}) == "before"
+    with closing(RenderProcess()) as process:
+        assert process.ask("render", "{{ x }}", "x", {"x": "before"}) == "before"
         child = os.fork()
         own = f"of {os.getpid()}"
-        same = all(process.render("{{ x }}", "x", {"x": own}) == own for _ in range(100))
+        same = all(process.ask("render", "{{ x }}", "x", {"x": own}) == own for _ in range(100))
         if not child:
             os._exit(not same)
         assert os.waitpid(child, 0)[1] == 0
@@ -182,14 +182,14 @@ def test_processes_after_a_fork_do_not_mix_their_conversations() -> None:
 
 
 def test_what_json_cannot_hold_is_no_value_for_the_process() -> None:
-    with RenderProcess() as process, told(ConversationError):
-        process.render("{{ x }}", "x", {"x": date(2026, 1, 2)})
+    with closing(RenderProcess()) as process, told(ConversationError):
+        process.ask("render", "{{ x }}", "x", {"x": date(2026, 1, 2)})
 
 
 def test_errors_of_templates_are_the_same_in_the_process() -> None:
     source = "{{ raise_exception('roles must alternate') }}"
-    with RenderProcess() as process, pytest.raises(errors.ConversationError) as there:
-        process.render(source, "strict", {})
+    with closing(RenderProcess()) as process, pytest.raises(errors.ConversationError) as there:
+        process.ask("render", source, "strict", {})
     with pytest.raises(errors.ConversationError) as here:
         render(source, "strict", {})
     assert str(here.value) == str(there.value) == "the template 'strict': roles must alternate"
@@ -206,7 +206,7 @@ def test_errors_of_templates_are_the_same_in_the_process() -> None:
 def test_whatever_a_template_raises_is_an_error_of_the_conversation(source: str) -> None:
     tok = bytepair.train(["hi there"], vocab_size=270)
     talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "there"}]
-    with RenderProcess() as process:
+    with closing(RenderProcess()) as process:
         for how in (None, process):
             template = JinjaTemplate(source, mask="none", process=how)
             with pytest.raises(errors.ConversationError) as caught:
@@ -224,12 +224,12 @@ def test_limits_are_positive_numbers(option: str, value: Any) -> None:
 
 @pytest.mark.parametrize("name", TOO_DEEP)
 def test_a_template_that_is_too_deep_or_long_is_refused(name: str) -> None:
-    with told(errors.ConversationError, "the chat template"):
+    with told(errors.ConversationError, "the template"):
         render(TOO_DEEP[name], "stranger", {})
 
 
 def test_nothing_is_computed_at_compile_time() -> None:
-    compiled("{{ 10**(10**8) }}{{ 'a'|center(10**9) }}{{ 'a' * 10**9 }}")
+    compiled("{{ 10**(10**8) }}{{ 'a'|center(10**9) }}{{ 'a' * 10**9 }}", "stranger")
 
 
 def test_what_templates_do_gives_the_same_result() -> None:

@@ -19,7 +19,6 @@ from bytepair.chat import ChatOptions
 from bytepair.chat.rows import REASONING
 from bytepair.chat.sandbox import usage
 from bytepair.errors import ConversationError
-from messages import told
 from trl_source import REASON, TEMPLATES, TRAINING
 
 pytestmark = [
@@ -162,7 +161,7 @@ def rendered(theirs: Any, row: dict[str, Any], source: str, **options: Any) -> A
 def as_theirs(name: str, row: dict[str, Any], source: str) -> dict[str, Any]:
     """What transformers is to render for the same ids."""
     messages = row["messages"]
-    if name == TAGS and not usage(source).names.isdisjoint(REASONING):
+    if name == TAGS and not usage(source, "template").names.isdisjoint(REASONING):
         messages = [ASK, THINK]  # they are read as reasoning
     return {**row, "messages": [with_reasoning(message) for message in messages]}
 
@@ -241,7 +240,7 @@ def test_a_derived_mask_is_that_of_trl_or_is_refused(file: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["phi3", "phi3_5", "phi3_training", "phi3_5_training"])
-def test_tokens_that_strip_white_space_do_so_by_choice(name: str, shared: Path) -> None:
+def test_tokens_that_strip_white_space_do_so(name: str, shared: Path) -> None:
     file = next((path for path in TEMPLATES if path.stem == name), None)
     if file is None:
         pytest.skip(f"this version of TRL has no template {name}")
@@ -252,15 +251,10 @@ def test_tokens_that_strip_white_space_do_so_by_choice(name: str, shared: Path) 
     names = {f"{role}_token": token for role, token in roles.items()}
     theirs = transformers.PreTrainedTokenizerFast(tokenizer_file=str(path), **names)
     mask: Any = "blocks" if blocks else "none"
-    strips = chat.JinjaTemplate(source, checks="off", mask=mask, strip=True)
+    template = chat.JinjaTemplate(source, checks="off", mask=mask)
     for shape, row in SHAPES.items():
         expected = rendered(theirs, row, source, return_assistant_tokens_mask=blocks)
         if expected is not None and shape != "parts":
-            found = tok.render_conversation(row, template=strips, on_untrained="keep")
+            found = tok.render_conversation(row, template=template, on_untrained="keep")
             assert found[0] == expected[0], shape
             assert not blocks or shape in JOINED or found[1] == expected[1], shape
-    plain = chat.JinjaTemplate(source, checks="off", mask=mask)
-    row = SHAPES["one turn"]
-    with told(bytepair.errors.BytepairWarning):
-        kept = tok.render_conversation(row, template=plain, on_untrained="keep")
-    assert kept != tok.render_conversation(row, template=strips, on_untrained="keep")

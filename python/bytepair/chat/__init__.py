@@ -30,15 +30,7 @@ from bytepair._internal.extras import lazy as _lazy
 if _TYPE_CHECKING:
     from bytepair.chat.batch import RenderedBatch, RenderStatistics
     from bytepair.chat.jinja import JinjaTemplate
-    from bytepair.chat.parser import (
-        MessageEnd,
-        MessageStart,
-        Parser,
-        PartEnd,
-        PartStart,
-        TextDelta,
-        ToolCall,
-    )
+    from bytepair.chat.parser import MessageEnd, Parser, TextDelta, ToolCall
     from bytepair.chat.preferences import Preference, PreferenceBatch, render_preferences
     from bytepair.chat.prompt import FittedPrompt, render_prompt, render_turn
     from bytepair.chat.rows import ChatOptions
@@ -47,7 +39,6 @@ if _TYPE_CHECKING:
     from bytepair.chat.template import (
         CHATML,
         LLAMA3,
-        LLAMA31,
         NANOCHAT,
         QWEN3,
         QWEN25,
@@ -65,26 +56,23 @@ _lazy(
     {
         "batch": ("RenderStatistics", "RenderedBatch"),
         "jinja": ("JinjaTemplate",),
-        "parser": (
-            "MessageEnd", "MessageStart", "Parser", "PartEnd", "PartStart", "TextDelta", "ToolCall",
-        ),
+        "parser": ("MessageEnd", "Parser", "TextDelta", "ToolCall"),
         "preferences": ("Preference", "PreferenceBatch", "render_preferences"),
         "prompt": ("FittedPrompt", "render_prompt", "render_turn"),
         "rows": ("ChatOptions",),
         "sandbox": ("RenderProcess",),
         "segments": ("RenderedIds", "encode_segments"),
         "template": (
-            "CHATML", "CodeTool", "LLAMA3", "LLAMA31", "NANOCHAT", "Part", "QWEN25",
-            "QWEN3", "Reasoning", "Role", "Special", "Template", "Tools",
+            "CHATML", "CodeTool", "LLAMA3", "NANOCHAT", "Part", "QWEN25", "QWEN3",
+             "Reasoning", "Role", "Special", "Template", "Tools",
         ),
     },
 )  # fmt: skip
 
 __all__ = [
-    "CHATML", "LLAMA3", "LLAMA31", "NANOCHAT", "QWEN3", "QWEN25", "ChatOptions",
-    "CodeTool", "FittedPrompt", "JinjaTemplate", "MessageEnd", "MessageStart", "Parser", "Part",
-    "PartEnd", "PartStart", "Preference", "PreferenceBatch", "Reasoning", "RenderProcess",
-    "RenderStatistics", "RenderedBatch", "RenderedIds", "Role", "Special", "Template",
-    "TextDelta", "ToolCall", "Tools", "encode_segments", "render_preferences", "render_prompt",
-    "render_turn",
+    "CHATML", "LLAMA3", "NANOCHAT", "QWEN3", "QWEN25", "ChatOptions", "CodeTool", "FittedPrompt",
+    "JinjaTemplate", "MessageEnd", "Parser", "Part", "Preference", "PreferenceBatch", "Reasoning",
+    "RenderProcess", "RenderStatistics", "RenderedBatch", "RenderedIds", "Role", "Special",
+    "Template", "TextDelta", "ToolCall", "Tools", "encode_segments", "render_preferences",
+    "render_prompt", "render_turn",
 ]  # fmt: skip

@@ -58,6 +58,9 @@ _SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".j
 )
 _SIDES: Final = ("rstrip", "lstrip")
 
+#: Where a template tests whether the content of a message is none.
+_TESTS_CONTENT: Final = re.compile(r"content\b['\"\])]*\s+is\s+(not\s+)?none\b")
+
 #: The keys that this package looks for, whatever the template names.
 _KEYS: Final = MESSAGE_FIELDS | CALL_FIELDS | {"messages", "tools", "text"}
 
@@ -74,7 +77,8 @@ class JinjaTemplate:
 
     Conversations are rendered as `transformers` renders them, except that the text of messages
     never becomes a special token. (The role of a message is not disguised, because templates build
-    special tokens from it.)
+    special tokens from it.) Special tokens that strip the white space beside them, as those of
+    Phi-3 do, strip it here, too.
 
     Attributes:
         source: the template, such as the text of `chat_template.jinja`.
@@ -91,8 +95,6 @@ class JinjaTemplate:
             the roles eos and end_of_turn in the tokenizer, and () means any special token.
         checks: what happens in training if the template drops content of a message, or if the
             assistant's last turn does not end with a trained stop token: "error", "warn" or "off".
-        strip: whether special tokens strip the white space beside them, as those of Phi-3 do in
-            `transformers`, also in messages; None means no, with a warning where it matters.
         process: renders the template in a child process with limits on its memory and time, for
             templates of strangers. None renders it here: then it reads no file and runs no code,
             but may take any memory and time.
@@ -117,7 +119,6 @@ class JinjaTemplate:
     mask: MaskSource | None = None
     stop: tuple[str, ...] | None = None
     checks: Literal["error", "warn", "off"] = "error"
-    strip: bool | None = None
     process: RenderProcess | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -161,14 +162,12 @@ class JinjaWriter(Writer):
         self._checks = self.has_mask and template.checks != "off"
         self._strips = [one for one in _core.added_tokens(tokenizer) if one.lstrip or one.rstrip]
         self._stops = _stops(tokenizer, self.special, template.stop)
-        process, source = template.process, template.source
-        self._usage = usage(source) if process is None else process.usage(source, self.name)
+        variables, names = self._in_sandbox(usage)
         reserved = {"messages", "add_generation_prompt", *engine}
-        self.fields = {"tools", *self._usage.variables} - reserved
-        self.message_fields = self._usage.names
-        self.takes_any_field = self._usage.is_generic
-        self.writes_ids_of_calls = "tool_call_id" in self._usage.names
-        self.thinks = not self._usage.names.isdisjoint(REASONING)
+        self.fields = {"tools", *variables} - reserved
+        self._names = self.message_fields = frozenset(names)
+        self.writes_ids_of_calls = "tool_call_id" in names
+        self.thinks = not self._names.isdisjoint(REASONING)
 
     def trains_on(self, role: str) -> bool:
         """Whether the model may be trained on messages of a role."""
@@ -195,7 +194,8 @@ class JinjaWriter(Writer):
         regions = rendering.blocks
         if self._mask == "prefixes":
             regions = rendering.turns([False] * len(row.messages))
-        self.append(rendering, _apart(regions, ()), out)  # turns begin apart, as in training
+        starts = [region._replace(end=region.start) for region in regions]
+        self.append(rendering, starts, out)  # turns begin apart, as in training
         out.ends.append(len(out.items))
 
     def append(
@@ -215,7 +215,7 @@ class JinjaWriter(Writer):
             self._append(string[begin:end], 1, rendering.disguise, out)
             start = end
         self._append(string[start:], 0, rendering.disguise, out)
-        if self._strips and self.template.strip is not False:
+        if self._strips:
             self._strip(out, first)
 
     def _append(self, string: str, trained: int, disguise: Disguise, out: Segments) -> None:
@@ -228,21 +228,12 @@ class JinjaWriter(Writer):
         out.trained += bytes([trained]) * (len(out.items) - before)
 
     def _strip(self, out: Segments, first: int) -> None:
-        """Strip white space beside special tokens, or warn that `transformers` does."""
+        """Strip white space beside the special tokens that strip it."""
         after, before = ({one.id for one in self._strips if getattr(one, side)} for side in _SIDES)
         items = list(_stripped(out.items[first:], after, str.lstrip))
         items = list(_stripped(reversed(items), before, str.rstrip))[::-1]
-        if items != out.items[first:] and not self.template.strip:
-            name = next(one.content for one in self._strips if one.id in items)
-            text = (
-                f"special tokens such as {name!r} strip the white space beside them "
-                "in transformers, and here they do not"
-            )
-            hint = "pass strip=True to the template for the ids of transformers, or strip=False"
-            warn(BytepairWarning(text, option="strip", hint=hint))
-        elif items != out.items[first:]:
-            out.trained[first:] = bytes(compress(out.trained[first:], [it != "" for it in items]))
-            out.items[first:] = [item for item in items if item != ""]
+        out.trained[first:] = bytes(compress(out.trained[first:], [it != "" for it in items]))
+        out.items[first:] = [item for item in items if item != ""]
 
     def items(self, rendering: Rendering, start: int = 0) -> list[str | int | None]:
         """The segments of a rendered string, from a position on."""
@@ -265,7 +256,7 @@ class JinjaWriter(Writer):
         off = {index for index, on in enumerate(trained or ()) if not on}
         if self._mask == "prefixes":
             regions = rendering.turns(trained or [True] * len(row.messages))
-        elif trained is None and options.train_fields is None:
+        elif trained is None:
             regions = rendering.blocks
         else:
             regions = rendering.blocks_of(off, [i for i, flag in row.flags.items() if flag])
@@ -274,9 +265,7 @@ class JinjaWriter(Writer):
             lossy = {index for index in off if row.messages[index]["role"] == ASSISTANT}
             self._check_texts(rendering, lossy)
             self._check_ids(rendering, regions, compares)
-        if options.train_fields is None:
-            return _apart(regions)
-        return _apart(regions, rendering.limited(regions, options.train_fields, self._find))
+        return _apart(regions)
 
     def _report(self, problem: str, hint: str) -> None:
         text = f"the template {self.name!r}: {problem}"
@@ -345,7 +334,7 @@ class JinjaWriter(Writer):
         does not ask whether the content is none, it would print a missing content as "None".
         With `mark`, the result says which texts are dropped.
         """
-        if not self._usage.tests_content:
+        if not _TESTS_CONTENT.search(self.template.source):
             messages = [{**m, "content": ""} if m["content"] is None else m for m in messages]
         try:
             return self._disguised({**fields, "messages": list(messages)}, prompt, mark)
@@ -358,7 +347,7 @@ class JinjaWriter(Writer):
     def _disguised(self, fields: dict[str, Any], prompt: bool, mark: bool) -> Rendering:
         characters = set(json.dumps([fields, self._variables], ensure_ascii=False, default=str))
         characters |= set(self.template.source)
-        known = self._usage.names | _KEYS
+        known = self._names | _KEYS
         plain = self._run(fields, prompt)
         for index, message in enumerate(fields["messages"]):
             if isinstance(message.get("content"), list) and str(message["content"]) in plain:
@@ -415,14 +404,19 @@ class JinjaWriter(Writer):
         """Run the template; its result contains marks around blocks."""
         values = {**self._variables, **fields, "messages": list(map(_aliased, fields["messages"]))}
         variables = {**values, "add_generation_prompt": prompt}
-        run = render if self.template.process is None else self.template.process.render
-        return run(self.template.source, self.template.name, variables, with_indices)
+        return str(self._in_sandbox(render, variables, with_indices))
+
+    def _in_sandbox(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function of the sandbox with the template, in its process if it has one."""
+        template = self.template
+        if template.process is None:
+            return function(template.source, template.name, *arguments)
+        return template.process.ask(function.__name__, template.source, template.name, *arguments)
 
 
-def _apart(regions: Sequence[Region], parts: Sequence[Region] | None = None) -> list[Region]:
-    """Regions, or parts of them, and an empty region where each region begins."""
-    starts = [region._replace(end=region.start) for region in regions]
-    return sorted([*starts, *(regions if parts is None else parts)])
+def _apart(regions: Sequence[Region]) -> list[Region]:
+    """Regions, and an empty region where each of them begins."""
+    return sorted([*(region._replace(end=region.start) for region in regions), *regions])
 
 
 def _stripped(

@@ -13,11 +13,10 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from bytepair import _core
 from bytepair.chat.renderer import call_of, named, to_calls
@@ -33,43 +32,17 @@ _CALL: Final = "tool_call"
 
 
 @dataclass(frozen=True, slots=True)
-class MessageStart:
-    """A message begins."""
-
-    role: str
-
-
-@dataclass(frozen=True, slots=True)
 class TextDelta:
     """More text of the current message or part, in complete characters.
 
     Attributes:
         text: the text.
-        part: the type of the part that it belongs to; "text" for the content of the message.
+        part: the type of the part that it belongs to: "text" for the content of the message,
+            "reasoning", "tool_call", or one that the template names, such as "python".
     """
 
     text: str
     part: str = "text"
-
-
-@dataclass(frozen=True, slots=True)
-class PartStart:
-    """A part with its own tokens begins: reasoning, a tool call, or the output of a tool."""
-
-    type: str
-
-
-@dataclass(frozen=True, slots=True)
-class PartEnd:
-    """A part is complete.
-
-    Attributes:
-        type: its type: "reasoning", "tool_call", or one that the template names, such as "python".
-        text: its complete text.
-    """
-
-    type: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +67,8 @@ class MessageEnd:
     message: dict[str, Any]
 
 
-T = TypeVar("T")
-
 #: What a parser reports.
-Event: TypeAlias = "MessageStart | TextDelta | PartStart | PartEnd | ToolCall | MessageEnd"
+Event: TypeAlias = "TextDelta | ToolCall | MessageEnd"
 
 
 # ---------------------------------------------------------------------------- conversations
@@ -161,8 +132,8 @@ class Parser:
     """Takes one id at a time and returns the resulting events.
 
     Reasoning and tool calls are parts of the types "reasoning" and "tool_call". They end up in
-    `reasoning_content` and `tool_calls` of the message. A call that is not well-formed is reported
-    as a part, too, but not as a `ToolCall`, and its text stays in the content.
+    `reasoning_content` and `tool_calls` of the message. A call that is not well-formed is no
+    `ToolCall`, and its text stays in the content.
 
     Example:
         >>> import bytepair
@@ -175,9 +146,9 @@ class Parser:
         >>> reply = [special["<|python_start|>"], *tok.encode("1+1"), special["<|python_end|>"]]
         >>> for id in reply:
         ...     for event in parser.feed(id):
-        ...         if isinstance(event, chat.PartEnd):
-        ...             print("run", event.text)
-        run 1+1
+        ...         if isinstance(event, chat.ToolCall):
+        ...             print("run", event.call["function"]["arguments"])
+        run {'code': '1+1'}
     """
 
     def __init__(
@@ -210,9 +181,9 @@ class Parser:
         self._tokenizer = tokenizer
         special, own = structural(tokenizer), roles.roles(tokenizer)
         self._names = {id: name for name, id in special.items()}
-        stops = {*template.stop, *(own[role] for role in ("eos", "end_of_turn") if role in own)}
+        stops = {own[role] for role in ("eos", "end_of_turn") if role in own}
         self._alphabet = letters = Alphabet(special, template.names() | stops)
-        self._code = template.code if tool_calls else None
+        self._makes_calls = tool_calls
         self._frames = {
             name: letters.string(role.open)
             for name, role in template.roles.items()
@@ -288,7 +259,7 @@ class Parser:
         if ended and character in self._second_ends:
             return []
         if character is None:
-            raise self._error("does not open a message", name)
+            raise self._error(name)
         self._between += character
         return self._opened()
 
@@ -309,15 +280,14 @@ class Parser:
             self._between = begun[special.start() :]
             return self._opened()
         name = self._alphabet.visible(SPECIAL.findall(begun)[-1])
-        raise self._error("does not open a message", name)
+        raise self._error(name)
 
     def _begun(self, name: str, text: str) -> list[Event]:
         template = self._template
         is_answer = name == ASSISTANT and (template.tools or template.reasoning)
         answer = AnswerParser(template, self._alphabet) if is_answer else None
         self._message = _Message(name, answer, self._results.get(name))
-        start: list[Event] = [] if self._message.results else [MessageStart(name)]
-        return start + (self._message.add(text) if text else [])
+        return self._message.add(text) if text else []
 
     # ------------------------------------------------------------------ within a message
 
@@ -330,32 +300,27 @@ class Parser:
     def _inside(self, message: _Message, character: str | None, name: str) -> list[Event]:
         """A special token that opens a part, or closes a part or the message."""
         if (kind := message.open) is not None:
-            part = self._template.roles[message.role].parts[kind]
+            part, code = self._template.roles[message.role].parts[kind], self._template.code
             if character != self._alphabet.last(part.close):
-                raise self._error(f"cannot occur in a part of type {kind!r}", name)
+                raise self._error(name)
             message.open = None
-            text, code = "".join(message.parts[-1][1]), self._code
-            called = [ToolCall(call_of(code, text))] if code and kind == code.call else []
-            return [PartEnd(kind, text), *called]
+            text = "".join(message.parts[-1][1])
+            return [ToolCall(call_of(code, text))] if code and kind == code.call else []
         opened = self._parts[message.role].get(character or "")
         if character and opened is not None:
             message.open = opened
             message.parts.append((opened, []))
-            return [PartStart(opened)]
+            return []
         if character not in self._ends[message.role]:
-            raise self._error(f"cannot occur in a message from {message.role!r}", name)
+            raise self._error(name)
         self._message = None
-        return self._end(message)
-
-    def _end(self, message: _Message) -> list[Event]:
         events = message.answer.end() if message.answer is not None else []
         finished = self._finished(message, is_whole=True)
         self.messages += finished
-        if message.results is None:
-            return [*events, *map(MessageEnd, finished)]
         for one in finished:
-            text = [TextDelta(one["content"])] if one["content"] else []
-            events += [MessageStart(one["role"]), *text, MessageEnd(one)]
+            if message.results and one["content"]:
+                events.append(TextDelta(one["content"]))
+            events.append(MessageEnd(one))
         return events
 
     def _finished(self, message: _Message, *, is_whole: bool) -> list[dict[str, Any]]:
@@ -372,17 +337,14 @@ class Parser:
                 answer.feed(message.text())
                 answer.end()
             return [{"role": message.role, **answer.fields()}]
-        content, tools = message.content(), self._template.tools
-        if tools and tools.json_results and message.role == "tool":  # the content is a value
-            with suppress(ValueError, RecursionError):
-                content = json.loads(message.text())
-        finished = {"role": message.role, "content": content}
-        return [finished] if self._code is None else to_calls(self._code, finished)
+        finished = {"role": message.role, "content": message.content()}
+        code = self._template.code
+        return to_calls(code, finished) if code and self._makes_calls else [finished]
 
-    def _error(self, what: str, name: str) -> ConversationError:
+    def _error(self, name: str) -> ConversationError:
         return ConversationError(
-            f"id {self._place - 1} of the conversation is {name!r}, which {what} in the template "
-            f"{self._template.name!r}"
+            f"id {self._place - 1} of the conversation is {name!r}, which cannot stand there in "
+            f"the template {self._template.name!r}"
         )
 
 
@@ -454,10 +416,6 @@ class _Enclosure:
         self.after_end = after[len(after.rstrip()) :]
 
 
-#: Reads a part of an answer: yields events, or None where more text is needed.
-_Events: TypeAlias = "Generator[Event | None, None, T]"
-
-
 class AnswerParser:
     """Takes the text of one answer and returns the resulting events."""
 
@@ -467,10 +425,9 @@ class AnswerParser:
         self._thinking = _Enclosure(alphabet, thinks.open, thinks.close) if thinks else None
         self._calling = _Enclosure(alphabet, tools.call.open, tools.call.close) if tools else None
         self._before_call = tools.between if tools else ""
-        self._has_strings = True
         self._buffer, self._at = "", 0  # what has not been read begins at `_at`
         self._is_end = False
-        self._texts: dict[str, list[str]] = {_PLAIN: [], _REASONING: []}
+        self._texts: dict[str, list[str]] = {_PLAIN: [], _REASONING: [], _CALL: []}
         self._calls: list[dict[str, Any]] = []
         self._events = self._read()
 
@@ -486,7 +443,7 @@ class AnswerParser:
 
     def fields(self) -> dict[str, Any]:
         """The fields of the message, without text that is held back."""
-        content, thought = map("".join, self._texts.values())
+        content, thought, _ = map("".join, self._texts.values())
         fields: dict[str, Any] = {"content": content}
         if thought:
             fields["reasoning_content"] = thought
@@ -494,103 +451,38 @@ class AnswerParser:
             fields["tool_calls"] = self._calls
         return fields
 
-    def _read(self) -> _Events[None]:
-        openings: dict[str, Callable[[], _Events[None]]] = {}
-        if self._thinking:
-            openings[self._thinking.tag] = self._reasoning
-        if self._calling and not self._calling.tag:  # calls have no frame: the answer is one
-            openings["{"] = self._whole_call
-        while not self._is_end and any(
-            _held(self._buffer, tag) == len(self._buffer) for tag in openings
-        ):
+    def _read(self) -> Iterator[Event | None]:
+        tag = self._thinking.tag if self._thinking else ""
+        while tag and not self._is_end and _held(self._buffer, tag) == len(self._buffer):
             yield None
-        for tag, read in openings.items():
-            if self._buffer.startswith(tag):
-                yield from read()
+        if self._thinking and self._buffer.startswith(tag):
+            self._take(len(tag))
+            yield from self._skip(self._thinking.rest)
+            end_tag, before_end = self._thinking.end_tag, self._thinking.before_end
+            yield from self._until(end_tag, before_end, _REASONING)
+            yield from self._skip(self._thinking.after_end)
         while self._at < len(self._buffer) or not self._is_end:
             yield from self._content_and_call()
 
-    def _reasoning(self) -> _Events[None]:
-        frame = self._thinking
-        assert frame
-        self._take(len(frame.tag))
-        yield PartStart(_REASONING)
-        yield from self._skip(frame.rest)
-        yield from self._until(frame.end_tag, frame.before_end, _REASONING)
-        yield PartEnd(_REASONING, "".join(self._texts[_REASONING]))
-        yield from self._skip(frame.after_end)
-
-    def _content_and_call(self) -> _Events[None]:
+    def _content_and_call(self) -> Iterator[Event | None]:
         """Content, and the call that follows it, if one does."""
         frame = self._calling
-        tag = frame.tag if frame else ""
-        between = yield from self._until(tag, self._before_call, _PLAIN)
-        if between is None:
+        between = yield from self._until(frame.tag if frame else "", self._before_call, _PLAIN)
+        if frame is None or between is None:
             return
-        assert frame
-        yield PartStart(_CALL)
-        inside, end_tag = yield from self._inside_call(frame.end_tag)
-        if not end_tag and frame.end_tag in inside and _call_of(self._visible(inside)) is None:
-            # A string never ends, so it and what follows are read as if there were none.
-            inside, end_tag, self._buffer = inside.partition(frame.end_tag)
-            self._at, self._has_strings = 0, False
-        inside = self._visible(inside)
-        yield PartEnd(_CALL, inside.strip())
+        self._texts[_CALL] = []
+        closed = yield from self._until(frame.end_tag, "", _CALL)
+        inside = "".join(self._texts[_CALL])
         call = _call_of(inside)
         if call is not None:
             self._calls.append(call)
             yield ToolCall(call)
         else:  # what is not well-formed stays in the content
-            around = between + frame.tag, end_tag
-            self._texts[_PLAIN].append(inside.join(map(self._visible, around)))
+            end_tag = "" if closed is None else frame.end_tag
+            self._texts[_PLAIN] += [self._visible(between + frame.tag), inside]
+            self._texts[_PLAIN].append(self._visible(end_tag))
 
-    def _inside_call(self, end_tag: str) -> _Events[tuple[str, str]]:
-        """The text of a call, and the tag that ends it; empty if the answer ends before it.
-
-        If the tag is text, it does not count within the strings of the JSON.
-        """
-        tokens = re.escape(end_tag)
-        if self._has_strings and not SPECIAL.match(end_tag):
-            tokens = rf'"|\\.|{tokens}'
-        tokens_of_json, pieces, in_string = re.compile(tokens, re.DOTALL), list[str](), False
-        while True:
-            read, closing = self._at, None
-            for token in tokens_of_json.finditer(self._buffer, self._at):
-                if token[0] == end_tag and not in_string:
-                    closing = token
-                    break
-                in_string ^= token[0] == '"'
-                read = token.end()
-            rest = self._buffer[read:]
-            held = 0 if self._is_end else max(_held(rest, end_tag), rest.endswith("\\"))
-            end = closing.start() if closing else len(self._buffer) - held
-            if text := self._take(end - self._at):
-                pieces.append(text)
-                yield TextDelta(self._visible(text), _CALL)
-            if closing or self._is_end:
-                self._take(len(end_tag) if closing else 0)
-                return "".join(pieces), end_tag if closing else ""
-            yield None
-
-    def _whole_call(self) -> _Events[None]:
-        """The whole answer may be one call: what it is, is known at its end."""
-        pieces = [self._take(len(self._buffer))]
-        while not self._is_end:
-            yield None
-            pieces.append(self._take(len(self._buffer)))
-        text = "".join(pieces)
-        inside = self._visible(text)
-        call = _call_of(inside)
-        if call is None:
-            self._buffer, self._at = text, 0
-        else:
-            self._calls.append(call)
-            yield PartStart(_CALL)
-            yield from (TextDelta(inside, _CALL), PartEnd(_CALL, inside.strip()), ToolCall(call))
-
-    # ------------------------------------------------------------------ parts of readers
-
-    def _until(self, tag: str, before: str, part: str) -> _Events[str | None]:
+    def _until(self, tag: str, before: str, part: str) -> Generator[Event | None, None, str | None]:
         """Report text up to a tag, without `before`: what of this stood there; None at the end."""
         while True:
             at = self._buffer.find(tag, self._at) if tag else -1
@@ -608,7 +500,7 @@ class AnswerParser:
                 return None
             yield None
 
-    def _skip(self, text: str) -> _Events[None]:
+    def _skip(self, text: str) -> Iterator[Event | None]:
         """Leave out what of a text comes next."""
         for character in text:
             while self._at == len(self._buffer) and not self._is_end:
@@ -636,15 +528,13 @@ def _held(text: str, opening: str) -> int:
 
 
 def _call_of(text: str) -> dict[str, Any] | None:
-    """The call in a text of JSON, whose arguments have one of two keys; None if it is none."""
+    """The call in a text of JSON; None if it is none."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    keys = [*value] if isinstance(value, dict) else []
-    if sorted(keys) not in (["arguments", "name"], ["name", "parameters"]):
+    if not isinstance(value, dict) or sorted(value) != ["arguments", "name"]:
         return None
-    name, arguments = value["name"], value.get("arguments", value.get("parameters"))
-    if not isinstance(name, str) or not isinstance(arguments, dict):
+    if not isinstance(value["name"], str) or not isinstance(value["arguments"], dict):
         return None
-    return {"type": "function", "function": {"name": name, "arguments": arguments}}
+    return {"type": "function", "function": value}

@@ -279,8 +279,7 @@ def _after_value(
     goes_on = closed_role is None and numbered and numbered[0][1]["role"] == ASSISTANT
     if goes_on:
         index, message = numbered.pop(0)
-        for _, more in prompted.fields(index, message):
-            out.items += more[0]
+        out.items += prompted.body(index, message)[0]
     if goes_on and not numbered and prompt:
         return  # the turn stays open
     out.items += [*rest, None]
@@ -304,7 +303,7 @@ def _end_of(writer: TemplateWriter, ids: list[int]) -> tuple[str | None, _Items]
         for name, role in writer.roles.items()
         if role.close[0]
     }
-    ends |= dict.fromkeys([*writer.stops, close[0]], (ASSISTANT, close))
+    ends[close[0]] = ASSISTANT, close
     encoded = partial(encode_items, writer.tokenizer, join=writer.join)
     end, start = _last(ids, ends), _last(ids, opening[:1])
     if start > end:

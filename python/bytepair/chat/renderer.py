@@ -16,7 +16,7 @@ a message apart, so this value takes its place.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -29,7 +29,6 @@ from bytepair.chat.template import (
     ASSISTANT,
     NANOCHAT,
     CodeTool,
-    MessageField,
     Piece,
     Role,
     Special,
@@ -48,9 +47,6 @@ TemplateOrName: TypeAlias = "Template | JinjaTemplate | str | None"
 
 #: A message with its index in the conversation.
 Numbered: TypeAlias = "tuple[int, Any]"
-
-#: The fields of a message as the template writes them, in order: for each its name and segments.
-Fields: TypeAlias = "list[tuple[MessageField, Items]]"
 
 #: No segments.
 _NOTHING: Final[Items] = ([], b"")
@@ -72,14 +68,10 @@ class TemplateWriter(Writer):
         self.join = template.join
         self._special = structural(tokenizer)
         self._begin = self.frame(template.begin)
-        self._offers = template.default_system is not None or bool(template.preamble)
-        self._json_results = template.tools is not None and template.tools.json_results
         self.thinks = template.reasoning is not None
-        always = template.reasoning is not None and template.reasoning.always
-        self._adds = self._json_results or always
+        self._always_thinks = template.reasoning is not None and template.reasoning.always
         self.roles = {name: _Role(self, name, role) for name, role in template.roles.items()}
         self.prompted = self.roles[ASSISTANT]
-        self.stops = [self._special[name] for name in template.stop if name in self._special]
 
     def frame(self, pieces: Sequence[Piece], trained: bool | None = None) -> Items:
         """Pieces as segments; those are trained on that say so, or all or none if that is given."""
@@ -106,8 +98,6 @@ class TemplateWriter(Writer):
 
     def joins_parts(self, role: str) -> bool:
         """Whether a list of text parts is read as one text; else the role has parts of its own."""
-        if role == "tool" and self._json_results:
-            return False
         return role not in self.roles or not self.roles[role].parts
 
     def write(self, row: Row, out: Segments, options: ChatOptions = DEFAULT) -> None:
@@ -125,11 +115,11 @@ class TemplateWriter(Writer):
             messages = to_parts(template.code, messages)
             if trained is not None:
                 trained = _of_turns(row, trained, messages, options.train_on)
-        if self._offers or row.fields:
+        if template.default_system is not None or row.fields:
             messages = self._offered(messages, row.fields.get("tools"))
         out.items += self._begin[0]
         out.trained += self._begin[1]
-        self.append(messages, out, trained=trained, train_fields=options.train_fields)
+        self.append(messages, out, trained=trained)
         out.ends.append(len(out.items))
 
     def append(
@@ -138,12 +128,10 @@ class TemplateWriter(Writer):
         out: Segments,
         place: int = 0,
         trained: Sequence[bool] | None = None,
-        train_fields: Collection[MessageField] | None = None,
     ) -> None:
         """Append messages, starting at a position in the order of turns.
 
-        What is from a message that is not `trained` on gets the mask 0, and so do the fields that
-        are not `train_fields`; None means all are.
+        What is from a message that is not `trained` on gets the mask 0; None means all are.
         """
         before: _Role | None = None
         turns, known = self.template.alternate, self.roles
@@ -155,13 +143,13 @@ class TemplateWriter(Writer):
             role = known[name]
             start = len(out.trained)
             content: Any = message.get("content")
-            is_plain = len(message) == 2 and not self._adds and isinstance(content, str)
-            if is_plain and train_fields is None and role.each is None:
+            is_plain = len(message) == 2 and isinstance(content, str)
+            if is_plain and role.each is None and not self._always_thinks:
                 text = content.strip() if self.template.strip else content
                 out.items += [*role.open[0], text, *role.end[0]]
                 out.trained += role.mask_of_text
             else:
-                role.write(role.fields(index, message), out, train_fields, role is before)
+                role.write(index, message, out, goes_on=role is before)
             if trained is not None and not trained[index]:
                 out.trained[start:] = bytes(len(out.trained) - start)
             before = role
@@ -196,45 +184,28 @@ class TemplateWriter(Writer):
                 f"message {index} is from {name!r} but must be from "
                 f"{turns[place % len(turns)]!r}: roles take turns, {', '.join(turns)}"
             )
-        if name in self.roles:
-            return ConversationError(f"message {index} is a system message; only message 0 may be")
         return ConversationError(
             f"message {index} is from {name!r}, but the template {self.name!r} has only the roles "
-            f"{', '.join(self.roles)}"
+            f"{', '.join(self.roles)}, and a system message only at the start"
         )
 
-    # ------------------------------------------------------------------ definitions of tools
-
     def _offered(self, messages: list[Numbered], definitions: Any) -> list[Numbered]:
-        """The messages, with what the template adds to the first: tools, and a system message."""
+        """The messages, with the default system message, and tools at the end of this message."""
         template, tools = self.template, self.template.tools
-        offer: list[Piece] = []
-        if definitions:
-            if tools is None:
-                raise ConversationError(
-                    f"the conversation has tools, which the template {self.name!r} does not support"
-                )
-            offer = _offer(tools, definitions)
-        has = bool(messages) and messages[0][1]["role"] == "system"
-        if offer and tools and tools.where == "user":
-            at = int(has)
-            if len(messages) <= at or messages[at][1]["role"] != "user":
-                raise ConversationError(
-                    f"the template {self.name!r} puts tools into a user message, so message {at} "
-                    "must be from 'user'"
-                )
-            index, user = messages[at]
-            text = _text(index, user.get("content"), template.strip)
-            user = {**user, "content": _WithTools((*offer, text))}
-            messages, offer = [*messages[:at], (index, user), *messages[at + 1 :]], []
-        note = tools.note if definitions and tools else ""
-        if not (note or offer or template.preamble or (not has and self._offers)):
+        has_system = bool(messages) and messages[0][1]["role"] == "system"
+        if not definitions and (has_system or template.default_system is None):
             return messages
-        text = messages[0][1].get("content") if has else template.default_system or ""
-        text = _text(0, text, template.strip)
-        between = "\n\n" if text and offer else ""
-        pieces = (piece for piece in (note, template.preamble, text, between, *offer) if piece)
-        return [(0, {"role": "system", "content": _WithTools(pieces)}), *messages[int(has) :]]
+        text = messages[0][1].get("content") if has_system else template.default_system or ""
+        pieces: list[Piece] = list(filter(None, [_text(0, text, template.strip)]))
+        if definitions and tools is None:
+            raise ConversationError(
+                f"the conversation has tools, which the template {self.name!r} does not support"
+            )
+        if definitions and tools:
+            pieces += ["\n\n"] if pieces else []
+            pieces += _offer(tools, definitions)
+        system = {"role": "system", "content": _WithTools(pieces)}
+        return [(0, system), *messages[int(has_system) :]]
 
 
 def _offer(tools: Tools, definitions: Any) -> list[Piece]:
@@ -242,7 +213,7 @@ def _offer(tools: Tools, definitions: Any) -> list[Piece]:
         raise ConversationError(f"tools must be a list, not {type(definitions).__name__}")
     pieces: list[Piece] = [*tools.offer.open]
     for number, tool in enumerate(definitions):
-        pieces += [*tools.tool.open, _json(tool, f"tool {number}", tools.indent), *tools.tool.close]
+        pieces += [*tools.tool.open, _json(tool, f"tool {number}"), *tools.tool.close]
     return [*pieces, *tools.offer.close]
 
 
@@ -262,32 +233,23 @@ class _Role:
             (writer.frame(role.each.open), writer.frame(role.each.close)) if role.each else None
         )
         self.parts = {
-            name: (writer.frame(part.open), writer.frame(part.close), part.trained, part.field)
+            name: (writer.frame(part.open), writer.frame(part.close), part.trained)
             for name, part in role.parts.items()
         }
 
-    def write(
-        self,
-        fields: Fields,
-        out: Segments,
-        train_fields: Collection[MessageField] | None,
-        goes_on: bool,
-    ) -> None:
+    def write(self, index: int, message: Any, out: Segments, *, goes_on: bool) -> None:
         """Append a message; if it goes on, it shares the turn of the one before it."""
+        body = self.body(index, message)
         if goes_on and self.each:
             del out.items[-len(self.end[0]) :], out.trained[-len(self.end[0]) :]
         else:
             _extend(out, self.open)
         before, after = self.each or (_NOTHING, _NOTHING)
-        _extend(out, before)
-        last: MessageField = "content"
-        for last, more in fields:
-            _extend(out, more, train_fields is None or last in train_fields)
-        _extend(out, after)
-        _extend(out, self.end, train_fields is None or last in train_fields)
+        for more in (before, body, after, self.end):
+            _extend(out, more)
 
-    def fields(self, index: int, message: Any) -> Fields:
-        """The segments of each field of a message, in order."""
+    def body(self, index: int, message: Any) -> Items:
+        """The segments of a message, without the frame of the role."""
         content, template = message.get("content"), self._template
         thought, called = reasoning_of(message), message.get("tool_calls")
         is_answer = self._name == ASSISTANT
@@ -301,71 +263,56 @@ class _Role:
                 )
         always = template.reasoning is not None and template.reasoning.always
         if thought or called or (is_answer and always):
-            return self._answer(index, message, thought or "")
+            return self._writer.frame(self._answer(index, message, thought or ""), self._trained)
         if isinstance(content, _WithTools):
-            return [("content", self._writer.frame(content, self._trained))]
-        if self._name == "tool" and template.tools and template.tools.json_results:
-            content = _json(content, f"the content of message {index}")
-        elif self.parts and is_list(content):
-            return [self._part(index, number, part) for number, part in enumerate(content)]
-        elif not isinstance(content, str):
-            raise ConversationError(
-                f"the content of message {index} must be a string or a list of "
-                f"{'' if self.parts else 'text '}parts, not {type(content).__name__}"
-            )
-        text = content.strip() if template.strip else content
-        return [("content", ([text], bytes([self._trained])))]
+            return self._writer.frame(content, self._trained)
+        if self.parts and is_list(content):
+            return self._parts(index, content)
+        return [_text(index, content, template.strip)], bytes([self._trained])
 
-    def _part(self, index: int, number: int, part: Any) -> tuple[MessageField, Items]:
-        is_part = isinstance(part, dict | Mapping) and part.keys() == {"type", "text"}
-        kind, text = (part["type"], part["text"]) if is_part else (None, None)
-        if not isinstance(text, str) or not isinstance(kind, str) or kind not in self.parts:
-            raise ConversationError(
-                f"part {number} of message {index} is {str(part)[:80]}; it must have a string "
-                f'"text", a "type" of {", ".join(self.parts)}, and no other field'
-            )
-        before, after, trained, field = self.parts[kind]
-        mask = before[1] + bytes([trained]) + after[1]
-        return field, ([*before[0], text, *after[0]], mask)
+    def _parts(self, index: int, parts: Sequence[Any]) -> Items:
+        items, mask = list[str | int | None](), b""
+        for number, part in enumerate(parts):
+            is_part = isinstance(part, dict | Mapping) and part.keys() == {"type", "text"}
+            kind, text = (part["type"], part["text"]) if is_part else (None, None)
+            if not isinstance(text, str) or not isinstance(kind, str) or kind not in self.parts:
+                raise ConversationError(
+                    f"part {number} of message {index} is {str(part)[:80]}; it must have a string "
+                    f'"text", a "type" of {", ".join(self.parts)}, and no other field'
+                )
+            before, after, trained = self.parts[kind]
+            items += [*before[0], text, *after[0]]
+            mask += before[1] + bytes([trained]) + after[1]
+        return items, mask
 
-    def _answer(self, index: int, message: Mapping[str, Any], thought: Any) -> Fields:
+    def _answer(self, index: int, message: Mapping[str, Any], thought: Any) -> list[Piece]:
         """Reasoning, text and tool calls, in this order."""
         template, thinks = self._template, self._template.reasoning
         content = message.get("content")
         text = _text(index, content, template.strip) if content else ""
-        called: list[Piece] = []
-        if template.tools and message.get("tool_calls"):
-            called = _called(template.name, template.tools, index, message["tool_calls"], text)
-        before: list[Piece] = []
+        pieces: list[Piece] = []
         if thinks and (thought or thinks.always):
             reasoning = _text(index, thought, template.strip, "reasoning").strip(thinks.strip)
-            before = [*thinks.open, reasoning, *thinks.close]
+            pieces += [*thinks.open, reasoning, *thinks.close]
             text = text.lstrip(thinks.strip)
-        if not (thought or text or called):  # without anything to say, the frame is all there is
-            return [("content", self._writer.frame(before, self._trained))]
-        spans: list[tuple[MessageField, list[Piece]]] = [
-            ("reasoning", before), ("content", [text] if text else []), ("tool_calls", called)
-        ]  # fmt: skip
-        return [(name, self._writer.frame(one, self._trained)) for name, one in spans if one]
+        pieces += [text] if text else []
+        if template.tools and message.get("tool_calls"):
+            pieces += _called(template.tools, index, message["tool_calls"], bool(text))
+        return pieces
 
 
-def _extend(out: Segments, more: Items, is_learned: bool = True) -> None:
+def _extend(out: Segments, more: Items) -> None:
     out.items += more[0]
-    out.trained += more[1] if is_learned else bytes(len(more[1]))
+    out.trained += more[1]
 
 
-def _called(name: str, tools: Tools, index: int, calls: Any, text: str) -> list[Piece]:
-    """The segments of the calls of a message; the name is that of the template."""
+def _called(tools: Tools, index: int, calls: Any, has_text: bool) -> list[Piece]:
+    """The segments of the calls of a message."""
     if not isinstance(calls, list | tuple):
         raise ConversationError(f"the tool_calls of message {index} must be a list")
-    if tools.single and (len(calls) > 1 or text):
-        raise ConversationError(
-            f"message {index} has {len(calls)} tool calls and {'some' if text else 'no'} text; the "
-            f"template {name!r} supports a single call without text"
-        )
     pieces: list[Piece] = []
     for number, call in enumerate(calls):
-        pieces += [tools.between] if text or number else []
+        pieces += [tools.between] if has_text or number else []
         place = f"tool call {number} of message {index}"
         name, arguments = _function(call)
         if not isinstance(name, str) or json.dumps(name, ensure_ascii=False) != f'"{name}"':
@@ -377,7 +324,7 @@ def _called(name: str, tools: Tools, index: int, calls: Any, text: str) -> list[
                 f"the arguments of {place} are {_core.shown(arguments)}; they must be an object or "
                 "a JSON string of one"
             )
-        text_of_call = f'{{"name": "{name}", "{tools.arguments}": {_json(arguments, place)}}}'
+        text_of_call = f'{{"name": "{name}", "arguments": {_json(arguments, place)}}}'
         pieces += [*tools.call.open, text_of_call, *tools.call.close]
     return pieces
 
@@ -394,10 +341,10 @@ def _function(call: Any) -> tuple[Any, Any]:
     return call.get("name"), arguments
 
 
-def _json(value: Any, place: str, indent: int | None = None) -> str:
+def _json(value: Any, place: str) -> str:
     """JSON as written by Hugging Face templates."""
     try:
-        return json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise ConversationError(f"{place} cannot be written as JSON: {error}") from None
 
@@ -405,7 +352,8 @@ def _json(value: Any, place: str, indent: int | None = None) -> str:
 def _text(index: int, content: Any, strip: bool, name: str = "content") -> str:
     if not isinstance(content, str):
         raise ConversationError(
-            f"the {name} of message {index} must be a string, not {type(content).__name__}"
+            f"the {name} of message {index} must be a string or a list of text parts, not "
+            f"{type(content).__name__}"
         )
     return content.strip() if strip else content
 
@@ -418,17 +366,28 @@ def to_parts(tool: CodeTool, messages: list[Numbered], *, goes_on: bool = False)
 
     With `goes_on`, results at the start belong to a turn of the assistant that is open.
     """
-    if not any(_is_apart(message) for _, message in messages):
-        return messages
-    turns: list[list[Numbered]] = []
+    turns: list[Numbered] = []
+    last: Any = {"role": ASSISTANT if goes_on else None}
     for index, message in messages:
-        last = turns[-1][-1][1] if turns else None
-        continues = message["role"] == ASSISTANT and last and _is_apart(last)
-        if last and (message["role"] == "tool" or continues):
-            turns[-1].append((index, message))
-        else:
-            turns.append([(index, message)])
-    return [_joined(tool, turn, goes_on and turn is turns[0]) for turn in turns]
+        role = message["role"]
+        continues = role == "tool" or (role == ASSISTANT and _is_apart(last))
+        if not continues and not _is_apart(message):
+            turns.append((index, message))
+            last = message
+            continue
+        if (last if role == "tool" else message)["role"] not in (ASSISTANT, "tool"):
+            raise ConversationError(
+                f"message {index} is a result or has a tool call, but is not in a turn of "
+                f"{ASSISTANT!r}"
+            )
+        start, parts = index, list[Any]()
+        if continues and turns:
+            start, begun = turns.pop()
+            parts = begun["content"] if _is_apart(last) else [*_parts(tool, start, begun)]
+        parts += _parts(tool, index, message)
+        turns.append((start, {"role": ASSISTANT, "content": parts}))
+        last = message
+    return turns
 
 
 def _of_turns(
@@ -478,19 +437,6 @@ def call_of(tool: CodeTool, text: str) -> dict[str, Any]:
 
 def _is_apart(message: Any) -> bool:
     return message["role"] == "tool" or bool(message.get("tool_calls"))
-
-
-def _joined(tool: CodeTool, turn: list[Numbered], is_open: bool) -> Numbered:
-    index, first = turn[0]
-    if len(turn) == 1 and not _is_apart(first):
-        return index, first
-    if first["role"] != ASSISTANT and not (is_open and first["role"] == "tool"):
-        at = next((number for number, one in turn if one["role"] == "tool"), index)
-        raise ConversationError(
-            f"message {at} is a result or has a tool call, but is not in a turn of {ASSISTANT!r}"
-        )
-    parts = [part for number, message in turn for part in _parts(tool, number, message)]
-    return index, {"role": ASSISTANT, "content": parts}
 
 
 def _parts(tool: CodeTool, index: int, message: Any) -> Iterator[Any]:
@@ -543,12 +489,11 @@ _last: tuple[_core.Tokenizer, TemplateOrName, Any] | None = None
 
 def nothing_to_learn(trained: int, length: int, max_tokens: int | None) -> ConversationError:
     """The error for the mask of a conversation that is all 0 or all 1."""
-    why, hint = "no message has text that is trained on", "add a reply, or render a prompt with "
-    hint += "render_for_completion"
+    why = "the template trains on everything" if trained else "nothing is trained on"
+    hint = "add a reply, or render a prompt with render_for_completion"
     if trained:
-        why = "the template trains on everything, including the user's text"
         hint = "mark the trained parts in the template"
-    elif max_tokens is not None and length >= max_tokens:
+    if not trained and max_tokens is not None and length >= max_tokens:
         why = f"max_tokens={max_tokens} cut off what would be trained on"
         hint = "raise max_tokens"
     return ConversationError(

@@ -28,9 +28,9 @@ from datetime import date, time
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from bytepair.chat.rows import REASONING, reasoning_of, text_of
+from bytepair.chat.rows import REASONING
 from bytepair.chat.sandbox import END_INDEX, INDEX, START, STOP
-from bytepair.chat.template import ASSISTANT, MessageField
+from bytepair.chat.template import ASSISTANT
 from bytepair.errors import ConversationError
 
 #: Private-use characters of Unicode.
@@ -379,93 +379,6 @@ class Rendering:
                 "{% generation %} block for it"
             )
         return [one._replace(end=one.start) if one.owner in off else one for one in regions]
-
-    def limited(
-        self,
-        regions: Sequence[Region],
-        names: Collection[MessageField],
-        special: re.Pattern[str],
-    ) -> list[Region]:
-        """The parts of regions that belong to the fields that are trained on.
-
-        A template does not say where one field ends and the next begins. To find the content, its
-        text is replaced by one private-use character, and the conversation is rendered again: what
-        stands before and behind the character is the frame of the content, and must stand in the
-        first rendering, too. So it is with reasoning. Calls are found by rendering the message
-        without them.
-
-        What stands before the content belongs to the reasoning, and what stands behind it to the
-        calls. The end of the turn belongs to the last field.
-        """
-        parts = []
-        filled = [region for region in regions if region.start < region.end]
-        for index in dict.fromkeys(region.owner for region in filled):
-            own = [region for region in filled if region.owner == index]
-            spans = self._fields(index, own[0].start, own[-1].end, special)
-            for region in own:
-                for start, end, field in spans:
-                    start, end = max(start, region.start), min(end, region.end)
-                    if field in names and start < end:
-                        parts.append(Region(start, end, index))
-        return parts
-
-    def _fields(
-        self, index: int, start: int, end: int, special: re.Pattern[str]
-    ) -> list[tuple[int, int, MessageField]]:
-        """The fields of a message, which has written what stands between two positions."""
-        message = self.messages[index]
-        thought, text = str(reasoning_of(message) or ""), message.get("content")
-        text = text if isinstance(text, str) else text_of(text) or ""
-        reasoning = self._place(index, "reasoning") if thought.strip() else (start, start)
-        content = self._place(index, "content") if text.strip() else None
-        if content is None and not message.get("tool_calls"):
-            return [(start, end, "reasoning" if thought else "content")]
-        calls = end
-        if message.get("tool_calls"):
-            calls = content[1] if content else self._start_of_calls(index, special)
-        first, last = content or (calls, calls)
-        if not start <= reasoning[0] <= reasoning[1] <= first <= last <= calls <= end:
-            raise _unclear(
-                index, "it does not write reasoning, content and tool calls in this order"
-            )
-        return [(start, first, "reasoning"), (first, calls, "content"), (calls, end, "tool_calls")]
-
-    def _place(self, index: int, field: str) -> tuple[int, int]:
-        """The start and the end of the text of a field."""
-        character = next(self.disguise.free)
-        changed, name = dict(self.messages[index]), field
-        if field == "reasoning":
-            name = next(name for name in REASONING if changed.get(name) is not None)
-            changed = {k: v for k, v in changed.items() if k not in REASONING or k == name}
-        is_list = isinstance(changed[name], list)
-        changed[name] = [{"type": "text", "text": character}] if is_list else character
-        messages = [*self.messages[:index], changed, *self.messages[index + 1 :]]
-        before, _, after = self.run(messages).string.partition(character)
-        whole = self.string
-        if not (whole.startswith(before) and whole.endswith(after) and character not in after):
-            raise _unclear(index, f"what it writes around the {field} depends on the {field}")
-        return len(before), len(whole) - len(after)
-
-    def _start_of_calls(self, index: int, special: re.Pattern[str]) -> int:
-        """The first position that differs when a message has no calls."""
-        changed = {k: v for k, v in self.messages[index].items() if k != "tool_calls"}
-        changed["content"] = changed.get("content") or ""
-        whole, without = self.string, self.run([*self.messages[:index], changed]).string
-        at = _first_difference(whole, without)
-        for string in (whole, without):  # the names of two tokens may begin alike
-            for token in special.finditer(string):
-                if token.start() < at < token.end():
-                    at = token.start()
-        return at
-
-
-def _unclear(index: int, why: str) -> ConversationError:
-    return ConversationError(
-        f"train_fields leaves out fields of message {index}, but the template does not write them "
-        f"apart: {why}",
-        option="train_fields",
-        hint="train on all fields, or put reasoning and calls into fields of their own",
-    )
 
 
 def _first_difference(one: str, other: str) -> int:

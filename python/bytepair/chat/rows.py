@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from bytepair._internal.checks import check_choice, refuse
 from bytepair.chat.segments import Conversation, Truncate, Writer
-from bytepair.chat.template import ASSISTANT, FIELDS, MessageField
+from bytepair.chat.template import ASSISTANT
 from bytepair.corpus.column import Errors
 from bytepair.errors import ConversationError
 from bytepair.files.safe import no_json, read_json
@@ -69,8 +69,6 @@ class ChatOptions:
         train_on: which turns of the assistant are trained on: "all", except messages with
             `"train": false` or `"weight": 0`; the "last" one; or the "flagged" ones, with
             `"train": true` or `"weight": 1`.
-        train_fields: which fields of these turns are trained on, of "content", "reasoning" and
-            "tool_calls"; None means all. The end of a turn belongs to its last field.
         reasoning: where the reasoning of the assistant is: in "fields" of its messages; or also in
             "tags", before `</think>` in the content. Tags that are not read are an error if the
             template supports reasoning, which would write them as text.
@@ -97,7 +95,6 @@ class ChatOptions:
     rows: RowKind = "messages"
     ignore_fields: Collection[str] = frozenset()
     train_on: TrainOn = "all"
-    train_fields: Collection[MessageField] | None = None
     reasoning: Literal["fields", "tags"] = "fields"
     truncate: Truncate = "tokens"
     errors: Errors = "strict"
@@ -109,17 +106,12 @@ class ChatOptions:
         check_choice("reasoning", self.reasoning, ("fields", "tags"))
         check_choice("truncate", self.truncate, get_args(Truncate))
         check_choice("errors", self.errors, get_args(Errors))
-        names, fields = self.ignore_fields, self.train_fields
+        names = self.ignore_fields
         if not _are_names(self.require) or not set(self.require) <= {"question", "answer"}:
             raise refuse("require", self.require, 'a list of some of "question" and "answer"')
         if not _are_names(names):
             raise refuse("ignore_fields", names, "a list of names")
         object.__setattr__(self, "ignore_fields", frozenset(names))
-        if fields is not None:
-            if not _are_names(fields) or not fields or not set(fields) <= {*FIELDS}:
-                raise refuse("train_fields", fields, f"a list of some of {', '.join(FIELDS)}")
-            some = None if len(set(fields)) == len(FIELDS) else frozenset(fields)
-            object.__setattr__(self, "train_fields", some)
 
 
 @dataclass(slots=True)
@@ -354,8 +346,7 @@ def _read_tags(index: int, fields: dict[str, Any], options: ChatOptions) -> None
 
 def _unread(fields: Mapping[str, Any], known: Collection[str], writer: Writer) -> list[str]:
     """The fields that neither every template knows nor this one."""
-    unknown = [] if writer.takes_any_field else [name for name in fields if name not in known]
-    return [name for name in unknown if name not in writer.message_fields]
+    return [name for name in fields if name not in known and name not in writer.message_fields]
 
 
 def _flag(index: int, role: str, fields: dict[str, Any], writer: Writer) -> bool | None:

@@ -13,13 +13,12 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import lru_cache
+from math import ceil
 from threading import Lock, Timer
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from bytepair._internal.checks import refuse
 from bytepair.errors import ConversationError
@@ -50,7 +49,7 @@ def render(source: str, name: str, variables: Mapping[str, Any], with_indices: b
     """
     from bytepair._internal.extras import jinja2
 
-    template = compiled(source, with_indices)
+    template = compiled(source, name, with_indices)
     indices = {id(m): i for i, m in enumerate(variables["messages"])} if with_indices else {}
 
     def index(value: object) -> str:
@@ -64,47 +63,42 @@ def render(source: str, name: str, variables: Mapping[str, Any], with_indices: b
         raise ConversationError(f"the template {name!r}: {kind}{error}") from error
 
 
-@contextmanager
-def _reported() -> Iterator[None]:
-    """Raise what is wrong with the source of a template as a `ConversationError`."""
-    try:
-        yield
-    except (ConversationError, ImportError):
-        raise
-    except Exception as error:
-        line, message = getattr(error, "lineno", None), getattr(error, "message", None)
-        # Python compiles what Jinja makes of the template, and refuses deep nesting in many ways.
-        is_deep = isinstance(error, RecursionError | SyntaxError | MemoryError)
-        why = f"{'nested too deeply' if is_deep else 'not valid'}: {error}"
-        if line is not None and message is not None:
-            why = f"not valid at line {line}: {message}"
-        raise ConversationError(f"the chat template is {why}") from error
-
-
 @lru_cache(maxsize=32)
-@_reported()
-def compiled(source: str, with_indices: bool = False) -> jinja2.Template:
+def compiled(source: str, name: str, with_indices: bool = False) -> jinja2.Template:
     """Compile a template; if `with_indices`, every loop calls `_index` with its value first."""
     from bytepair._internal.extras import jinja2
 
     nodes = jinja2.nodes
-    tree, environment = _parsed(source)
-    for loop in tree.find_all(nodes.For):
-        if with_indices and isinstance(loop.target, nodes.Name):
-            names = (nodes.Name(name, "load") for name in ("_index", loop.target.name))
-            output = nodes.Output([nodes.Call(next(names), [*names], [], None, None)])
-            loop.body.insert(0, output.set_lineno(loop.lineno))
-    return environment.from_string(tree)
+    tree, environment = _parsed(source, name)
+    try:
+        for loop in tree.find_all(nodes.For):
+            if with_indices and isinstance(loop.target, nodes.Name):
+                index, target = (nodes.Name(n, "load") for n in ("_index", loop.target.name))
+                output = nodes.Output([nodes.Call(index, [target], [], None, None)])
+                loop.body.insert(0, output.set_lineno(loop.lineno))
+        return environment.from_string(tree)
+    except Exception as error:  # Python, which compiles the result, refuses deep nesting
+        raise _not_valid(name, error) from error
 
 
-def _parsed(source: str) -> tuple[jinja2.nodes.Template, jinja2.Environment]:
+def _parsed(source: str, name: str) -> tuple[jinja2.nodes.Template, jinja2.Environment]:
     """The syntax tree of a template, and the environment that it is for; nothing is computed."""
     if len(source) > MAX_SOURCE_CHARS:
         raise ConversationError(
-            f"the chat template has {len(source):,} characters; the limit is {MAX_SOURCE_CHARS:,}"
+            f"the template {name!r} has {len(source):,} characters; the limit is "
+            f"{MAX_SOURCE_CHARS:,}"
         )
     environment = _environment()
-    return environment.parse(source), environment
+    try:
+        return environment.parse(source), environment
+    except Exception as error:
+        raise _not_valid(name, error) from error
+
+
+def _not_valid(name: str, error: Exception) -> ConversationError:
+    line, why = getattr(error, "lineno", None), getattr(error, "message", error)
+    place = f" at line {line}" if line else ""
+    return ConversationError(f"the template {name!r} is not valid{place}: {why}")
 
 
 def _environment() -> jinja2.Environment:
@@ -169,74 +163,31 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-# ---------------------------------------------------------------------------- what is used
-
-#: The filters and methods that use all fields of a mapping.
-_GENERIC: Final = frozenset({"tojson", "items", "dictsort", "values"})
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """What a template uses.
 
     Attributes:
         variables: the variables that it reads and does not set.
         names: the attributes and keys that it reads, and all its strings.
-        is_generic: whether it may write all fields of a message, whatever their names are.
-        tests_content: whether it tests if the content of a message is none.
     """
 
     variables: frozenset[str]
     names: frozenset[str]
-    is_generic: bool
-    tests_content: bool
 
 
 @lru_cache(maxsize=16)
-@_reported()
-def usage(source: str) -> Usage:
+def usage(source: str, name: str) -> Usage:
     """What a template uses; a field that it does not name has no effect on what it writes."""
-    tree, environment = _parsed(source)
+    tree, environment = _parsed(source, name)
     from jinja2 import meta, nodes
 
-    attributes = list(tree.find_all(nodes.Getattr))
-    names = {node.attr for node in attributes}
-    names |= {node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)}
-    uses = [(node.name, node.node) for node in tree.find_all(nodes.Filter)]
-    uses += [(node.attr, node.node) for node in attributes]
-    messages = _names_of_messages(tree)
-    generic = any(
-        isinstance(value, nodes.Name) and value.name in messages
-        for name, value in uses
-        if name in _GENERIC
-    )
-    tests = any(_is_content(test.node) for test in tree.find_all(nodes.Test) if test.name == "none")
-    variables = meta.find_undeclared_variables(tree).difference(environment.globals)
-    return Usage(frozenset(variables), frozenset(names), generic, tests)
-
-
-def _is_content(node: Any) -> bool:
-    """Whether an expression is the content of a message, or a variable named like it."""
-    key = getattr(node, "arg", None)
-    names = (getattr(node, "attr", None), getattr(key, "value", None), getattr(node, "name", None))
-    return "content" in names
-
-
-def _names_of_messages(tree: jinja2.nodes.Template) -> set[str]:
-    """The variables that may be messages, or a list of them."""
-    from jinja2 import nodes
-
-    bound: list[tuple[Any, Any]] = [(node.target, node.iter) for node in tree.find_all(nodes.For)]
-    bound += [(node.target, node.node) for node in tree.find_all(nodes.Assign)]
-    names, before = {"messages"}, 0
-    while before < len(names):
-        before = len(names)
-        for target, value in bound:
-            while isinstance(value, nodes.Getitem | nodes.Filter):  # messages[1:], messages | list
-                value = value.node
-            if isinstance(value, nodes.Name) and value.name in names:
-                names |= {target.name} if isinstance(target, nodes.Name) else set()
-    return names
+    try:
+        names = {node.attr for node in tree.find_all(nodes.Getattr)}
+        strings = {node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)}
+        variables = meta.find_undeclared_variables(tree).difference(environment.globals)
+    except Exception as error:  # it may be nested too deeply
+        raise _not_valid(name, error) from error
+    return Usage(frozenset(variables), frozenset(names | strings))
 
 
 # ---------------------------------------------------------------------------- the child process
@@ -246,7 +197,7 @@ def _names_of_messages(tree: jinja2.nodes.Template) -> set[str]:
 MAX_ANSWER_BYTES: Final = 1 << 26
 
 _CHILD: Final = (
-    "from bytepair.chat.sandbox import serve; serve(*map(float, __import__('sys').argv[1:]))"
+    "from bytepair.chat.sandbox import serve; serve(*map(int, __import__('sys').argv[1:]))"
 )
 
 
@@ -267,13 +218,14 @@ class RenderProcess:
 
     Example:
         >>> from bytepair.chat import JinjaTemplate, RenderProcess
+        >>> process = RenderProcess(seconds=10)
         >>> source = "{% for m in messages %}{{ m.content }}{% endfor %}"
+        >>> template = JinjaTemplate(source, mask="none", process=process)
         >>> import bytepair
         >>> tok = bytepair.train(["hi yo"], vocab_size=265)
-        >>> with RenderProcess(seconds=10) as process:
-        ...     template = JinjaTemplate(source, mask="none", process=process)
-        ...     tok.render_conversation([{"role": "user", "content": "hi"}], template=template)[0]
+        >>> tok.render_conversation([{"role": "user", "content": "hi"}], template=template)[0]
         [104, 105]
+        >>> process.close()
     """
 
     def __init__(self, *, memory_bytes: int = 1 << 30, seconds: float = 20) -> None:
@@ -282,40 +234,30 @@ class RenderProcess:
         for option, limit, most in limits:
             if not (isinstance(limit, int | float) and 0 < limit < most):
                 raise refuse(option, limit, f"a number above 0 and below {most:,}")
-        self._memory_bytes = memory_bytes
-        self._seconds = seconds
+        self._memory_bytes, self._seconds = memory_bytes, seconds
         self._owner, self._lock = os.getpid(), Lock()
 
-    def render(
-        self, source: str, name: str, variables: Mapping[str, Any], with_indices: bool = False
-    ) -> str:
-        """Render a template as `environment.render`, with variables that are values of JSON.
+    def ask(self, function: str, source: str, name: str, *arguments: Any) -> Any:
+        """Render a template in the child, or find what it uses.
+
+        Args:
+            function: a function of this module, "render" or "usage".
+            source: the template.
+            name: the name of the template in error messages.
+            arguments: the further arguments of the function, values of JSON.
 
         Raises:
             ConversationError: if the template fails or exceeds a limit.
         """
-        return str(self._answer(name, "render", source, name, variables, with_indices))
-
-    def usage(self, source: str, name: str) -> Usage:
-        """What a template uses, as `sandbox.usage`: also to read a template may take long.
-
-        Raises:
-            ConversationError: if the template is not valid or exceeds a limit.
-        """
-        variables, names, *others = self._answer(name, "usage", source)
-        return Usage(frozenset(variables), frozenset(names), *others)
-
-    def _answer(self, name: str, *question: Any) -> Any:
-        """What the child returns from a function; errors have the name of the template."""
         try:
-            line = json.dumps(question).encode() + b"\n"
+            question = json.dumps([function, source, name, *arguments]).encode() + b"\n"
         except (TypeError, ValueError, RecursionError) as error:  # such as a date
             message = f"the template {name!r} is given what JSON cannot hold: {error}"
             raise ConversationError(message) from error
         if self._owner != os.getpid():  # after a fork, the child and the lock are the parent's
             self._owner, self._child, self._lock = os.getpid(), None, Lock()
         with self._lock:
-            answer = self._line(line)
+            answer = self._line(question)
         if not answer.endswith(b"\n"):
             raise ConversationError(
                 f"the template {name!r} takes more than {self._seconds:g} seconds, or more than "
@@ -329,17 +271,17 @@ class RenderProcess:
     def _line(self, question: bytes) -> bytes:
         """A line of the child, or an incomplete one if it was ended."""
         if self._child is None:
-            limits = [str(self._memory_bytes), str(self._seconds)]
-            command = [sys.executable, "-P", "-c", _CHILD, *limits]
+            limits = [str(int(self._memory_bytes)), str(ceil(self._seconds))]
             # The heap of free-threaded Python reserves more addresses than the limit otherwise.
             self._child = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                [sys.executable, "-P", "-c", _CHILD, *limits],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                 env={**os.environ, "MIMALLOC_ARENA_RESERVE": "0"},
             )  # fmt: skip
-        child = self._child
+        child, answer = self._child, b""
         assert child.stdin is not None
         assert child.stdout is not None
-        timer, answer = Timer(self._seconds, child.kill), b""
+        timer = Timer(self._seconds, child.kill)
         timer.start()
         try:
             child.stdin.write(question)
@@ -360,44 +302,28 @@ class RenderProcess:
             child.kill()
             child.communicate()
 
-    def __enter__(self) -> RenderProcess:
-        """Use the process in a `with` block, which ends the child."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End the child."""
-        self.close()
-
     def __del__(self) -> None:
         """End the child."""
         self.close()
 
 
-def serve(memory_bytes: float, seconds: float) -> None:
-    """Answer in the child: for each line with a function and its arguments, a line.
-
-    The child ends itself after so many seconds, too: its parent may have ended.
-    """
+def serve(memory_bytes: int, seconds: int) -> None:
+    """Answer in the child: for each line with a function and its arguments, a line."""
     if sys.platform == "linux":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (int(memory_bytes), int(memory_bytes)))
-    functions: dict[str, Callable[..., Any]] = {
-        "render": render,
-        "usage": lambda source: astuple(usage(source)),
-    }
-    has_timer = sys.platform != "win32"
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    functions: dict[str, Callable[..., Any]] = {"render": render, "usage": usage}
+    alarm = getattr(signal, "alarm", lambda seconds: None)
     for question in sys.stdin.buffer:
-        if has_timer:
-            signal.setitimer(signal.ITIMER_REAL, seconds)
+        alarm(seconds + 1)  # the parent, which ends the child, may have ended
         function, *arguments = json.loads(question)
         answer: tuple[Any, str | None]
         try:
             answer = functions[function](*arguments), None
         except ConversationError as error:
             answer = None, str(error)
-        line = json.dumps(answer, default=sorted).encode() + b"\n"
-        if has_timer:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        sys.stdout.buffer.write(line)
-        sys.stdout.buffer.flush()
+        line = json.dumps(answer, default=sorted)
+        alarm(0)
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()

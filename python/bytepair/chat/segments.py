@@ -161,7 +161,6 @@ class Writer:
     has_mask = True  # whether anything is trained on
     fields: Collection[str] = ()  # of rows, that the template uses
     message_fields: Collection[str] = ()  # that it uses, and not every template does
-    takes_any_field = False  # of messages
     thinks = False  # whether it writes the reasoning of a message
     writes_ids_of_calls = False  # so that results may be in any order
 

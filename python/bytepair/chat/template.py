@@ -1,6 +1,6 @@
 r"""Chat templates as values that define the tokens around messages.
 
-A template has no code. Six are defined here; a custom one is a few lines:
+A template has no code. Five are defined here; a custom one is a few lines:
 
     >>> from bytepair.chat import Role, Special, Template
     >>> Template(
@@ -19,11 +19,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 from bytepair.errors import ArgumentError
-from bytepair.properties.roles import FIELDS as FIELDS
-from bytepair.properties.roles import MessageField as MessageField
 
 #: The role that is prompted, and trained on.
 ASSISTANT: Final = "assistant"
@@ -57,13 +55,11 @@ class Part:
         open: the elements before the text of the part.
         close: the elements after it.
         trained: whether the model learns to produce the text.
-        field: the field that the part is in other formats: content, reasoning or tool calls.
     """
 
     open: tuple[Piece, ...] = ()
     close: tuple[Piece, ...] = ()
     trained: bool = False
-    field: MessageField = "content"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +87,7 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The format of tool definitions, tool calls and tool results.
+    """The format of tool definitions and tool calls.
 
     A conversation defines tools in `tools`, a list of JSON schemas. A message of the assistant
     calls them in `tool_calls`: `[{"function": {"name": ..., "arguments": {...}}}]`. A call is
@@ -99,29 +95,16 @@ class Tools:
     a role of the template.
 
     Attributes:
-        offer: the elements around all tool definitions.
+        offer: the elements around all tool definitions, at the end of the system message.
         tool: the elements around the JSON of each definition.
-        where: the message that contains the definitions: the system message, after its text, or the
-            first user message, before its text.
         call: the elements around each call.
         between: the text between the text and the calls of a message, and between calls.
-        arguments: the JSON key of the arguments in a call.
-        single: whether a message may have only one call, and no text.
-        indent: the indentation of the JSON of definitions; None means a single line.
-        note: the start of the system message if tools are defined.
-        json_results: whether the content of results is written as JSON.
     """
 
     offer: Part
     tool: Part
     call: Part = field(default_factory=Part)
-    where: Literal["system", "user"] = "system"
     between: str = "\n"
-    arguments: str = "arguments"
-    single: bool = False
-    indent: int | None = None
-    note: str = ""
-    json_results: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +161,6 @@ class Template:
         reasoning: the format of reasoning; None if the template does not support it.
         code: the tool whose calls and results are parts of a message; None if there is none.
         default_system: the system message of conversations without one; None means none.
-        preamble: the text before the text of the system message.
-        stop: additional special tokens that may end a turn of the assistant, besides its
-            closing token; `render_turn` keeps them as sampled.
         pad: the special token that pads rows; None means the first special token of `begin`.
     """
 
@@ -196,8 +176,6 @@ class Template:
     reasoning: Reasoning | None = None
     code: CodeTool | None = None
     default_system: str | None = None
-    preamble: str = ""
-    stop: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "roles", MappingProxyType(dict(self.roles)))
@@ -245,7 +223,6 @@ NANOCHAT: Final = Template(
                     open=(Special("<|python_start|>", trained=True),),
                     close=(Special("<|python_end|>", trained=True),),
                     trained=True,
-                    field="tool_calls",
                 ),
                 "python_output": Part(
                     open=(Special("<|output_start|>"),), close=(Special("<|output_end|>"),)
@@ -348,29 +325,3 @@ LLAMA3: Final = Template(
     pad="<|eot_id|>",
 )
 """Llama 3, without tool calls."""
-
-LLAMA31: Final = replace(
-    LLAMA3,
-    name="llama3.1",
-    default_system="",
-    preamble="Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n",
-    tools=Tools(
-        offer=Part(
-            open=(
-                "Given the following functions, please respond with a JSON for a function call "
-                "with its proper arguments that best answers the given prompt.\n\n"
-                'Respond in the format {"name": function name, "parameters": dictionary of '
-                "argument name and its value}.Do not use variables.\n\n",
-            )
-        ),
-        tool=Part(close=("\n\n",)),
-        where="user",
-        arguments="parameters",
-        single=True,
-        indent=4,
-        note="Environment: ipython\n",
-        json_results=True,
-    ),
-    stop=("<|eom_id|>",),
-)
-"""Llama 3.1 to 3.3, with tool calls; the preamble has the dates of the original template."""

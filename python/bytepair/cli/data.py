@@ -16,7 +16,6 @@ import bytepair
 from bytepair import chat
 from bytepair.chat.rows import ChatOptions, RowKind, TrainOn
 from bytepair.chat.segments import Truncate
-from bytepair.chat.template import FIELDS
 from bytepair.cli import option
 from bytepair.cli.messages import BadValue, Misuse, tell
 from bytepair.cli.option import COUNTS_FILE, OUTPUT_FILE
@@ -323,8 +322,7 @@ _ANSWERS: Final = ("chosen", "rejected")
 
 #: The templates that every tokenizer can be used with if it has their special tokens.
 TEMPLATES: Final = {
-    one.name: one
-    for one in (chat.NANOCHAT, chat.CHATML, chat.QWEN25, chat.QWEN3, chat.LLAMA3, chat.LLAMA31)
+    one.name: one for one in (chat.NANOCHAT, chat.CHATML, chat.QWEN25, chat.QWEN3, chat.LLAMA3)
 }
 
 
@@ -343,13 +341,6 @@ TEMPLATES: Final = {
 )
 @option.choice("--rows", [*get_args(RowKind), _PAIRS], "The layout of each row.")
 @option.choice("--train-on", get_args(TrainOn), "The turns to train on.")
-@click.option(
-    "--train-field",
-    "train_fields",
-    type=click.Choice(FIELDS),
-    multiple=True,
-    help="A field of these turns that is trained on; may be repeated.  [default: all]",
-)
 @option.choice(
     "--reasoning",
     ["fields", "tags"],
@@ -399,7 +390,6 @@ def render(
     option.one_of("pad_to", "pack_to")
     tok = bytepair.load(tokenizer, pattern=pattern)
     own_or_named = _template(tok, template)
-    options["train_fields"] = options["train_fields"] or None
     are_pairs = options["rows"] == _PAIRS
     if are_pairs:
         no_pairs = ("train_on", "truncate", "pad_to", "pack_to", "statistics")

@@ -14,20 +14,13 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple
 
 from bytepair import _core
 from bytepair._internal.checks import refuse
 from bytepair.errors import ArgumentError, FormatError, SpecialTokenError
 from bytepair.files.safe import id_of as checked_id
 from bytepair.files.safe import json_note, typed
-
-#: The fields that a message of the assistant may consist of: text for the user, the reasoning
-#: before it, and calls of tools.
-MessageField: TypeAlias = Literal["content", "reasoning", "tool_calls"]
-
-#: All of them.
-FIELDS: Final[tuple[MessageField, ...]] = ("content", "reasoning", "tool_calls")
 
 # ---------------------------------------------------------------------------- the table
 
