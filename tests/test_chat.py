@@ -174,22 +174,6 @@ def test_truncation_keeps_the_first_ids(conversation: dict[str, Any], limit: int
     assert cut == (ids[:limit], mask[:limit])
 
 
-@given(conversations(), st.integers(0, 80))
-def test_truncation_at_messages_keeps_whole_messages(
-    conversation: dict[str, Any], limit: int
-) -> None:
-    """The most whole messages from the start that fit."""
-    messages = conversation["messages"]
-    first = 2 if messages[0]["role"] == "system" else 1
-    beginnings = [plainly({"messages": messages[:n]}) for n in range(first, len(messages) + 1)]
-    fitting = [pair for pair in beginnings if len(pair[0]) <= limit]
-    expected = fitting[-1] if fitting else ([], [])
-    cut = TOK.render_conversation(
-        conversation, limit, options=ChatOptions(truncate="messages"), on_untrained="keep"
-    )
-    assert cut == expected
-
-
 # ---------------------------------------------------------------------------- forging
 
 

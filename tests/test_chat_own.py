@@ -40,9 +40,7 @@ def every_rendering(tok: bytepair.Tokenizer, template: Any) -> list[list[int]]:
         batch.input_ids.tolist(), batch.loss_mask.tolist(),
         np.ravel(inputs).tolist(), np.ravel(targets).tolist(),
         prompt,
-        *render_turn(
-            tok, prompt, [{"role": "user", "content": "x"}], template=template, history=TALK
-        ),
+        *render_turn(tok, [], [{"role": "user", "content": "x"}], template=template),
         [array.tolist() for array in pairs.padded().values()],
     ]  # fmt: skip
 

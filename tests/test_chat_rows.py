@@ -306,15 +306,13 @@ def result(text: str, **fields: Any) -> dict[str, Any]:
 def test_results_are_matched_with_their_calls() -> None:
     called = [{**call(), "id": "1"}, {"id": "2", "function": {"name": "sum", "arguments": {}}}]
     talk = [user("x"), assistant("", tool_calls=called)]
-    first, second = result("a", tool_call_id="1", name="find"), result("b", tool_call_id="2")
+    first, second = result("a", tool_call_id="1"), result("b", tool_call_id="2")
     for template in (chat.CHATML, PREFIXES):
         ids, _ = TOK.render_conversation([*talk, first, second], template=template)
         assert TOK.decode(ids).count("find") == 1
         for results in [
             [second, first],
             [result("a", tool_call_id="3")],
-            [result("a", tool_call_id="1", name="sum")],
-            [result("a", name="sum")],
         ]:
             with told(ConversationError):
                 TOK.render_conversation([*talk, *results], template=template)
@@ -565,12 +563,8 @@ FORMATS: dict[str, list[tuple[dict[str, Any], Any]]] = {
         (
             {
                 "instruction": "more", "input": "now", "output": "yes", "system": "Be brief.",
-                "history": [["hi", "hello"]],
             },
-            [
-                {"role": "system", "content": "Be brief."}, *TALK,
-                user("more\nnow"), assistant("yes"),
-            ],
+            [{"role": "system", "content": "Be brief."}, user("more\nnow"), assistant("yes")],
         ),
     ],
     "completion": [
@@ -613,8 +607,8 @@ def test_a_format_is_never_guessed(kind: str) -> None:
         ("sharegpt", TALK),
         ("alpaca", {"output": "x"}),
         ("alpaca", {"instruction": 3}),
-        ("alpaca", {"instruction": "x", "history": [["y"]]}),
-        ("alpaca", {"instruction": "x", "history": 3}),
+        ("alpaca", {"instruction": "x", "output": "y", "history": [["y", "z"]]}),
+        ("alpaca", {"instruction": "x", "output": 3}),
         ("completion", {"prompt": "x"}),
         ("completion", {"prompt": [3], "completion": "x"}),
     ],

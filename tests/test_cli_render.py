@@ -51,8 +51,8 @@ def lines(*words: str, cwd: Path) -> list[Any]:
         (["--train-on", "last"], {"train_on": "last"}),
         (["--max-tokens", "9", "--on-untrained", "keep"],
          {"max_tokens": 9, "on_untrained": "keep"}),
-        (["--truncate", "messages", "--max-tokens", "40", "--on-untrained", "drop"],
-         {"truncate": "messages", "max_tokens": 40, "on_untrained": "drop"}),
+        (["--truncate", "turns", "--max-tokens", "110", "--on-untrained", "drop"],
+         {"truncate": "turns", "max_tokens": 110, "on_untrained": "drop"}),
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore::bytepair.errors.SkippedWarning")

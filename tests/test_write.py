@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 from collections.abc import Callable
 from functools import partial
@@ -148,9 +147,7 @@ def test_another_tokenizer_is_refused_before_the_work(
 
 def test_methods_replace_a_file_only_when_asked(folder: Path) -> None:
     tok = bytepair.load("tok")
-    rows = tok.render_batch([json.loads(TALK)], template=bytepair.chat.NANOCHAT)
     savers: dict[str, Callable[..., object]] = {
-        "rows.parquet": rows.save,
         "sizes.csv": bytepair.evaluate.sweep(tok).save,
         "bytes.npy": partial(bytepair.evaluate.save_token_bytes, tok),
         "page.html": partial(bytepair.explore.save, {"tok": tok}, "text"),

@@ -13,8 +13,7 @@ user input can become a special token.
     ⟪<|bos|>⟫|⟪<|user_start|>⟫|hi|⟪<|user_end|>⟫|⟪<|assistant_start|>⟫|[he]|[ll]|[o]|[⟪<|assistant_end|>⟫]
 
 Rendering and parsing are methods of `Tokenizer`; this package defines their arguments and results,
-and has functions for less usual ways: `render_prompt`, `render_turn`, `render_preferences`,
-`encode_segments`.
+and has functions for less usual ways: `render_turn`, `render_preferences`, `encode_segments`.
 The modules: `template` (the class `Template`), `rows` (what the fields of a row mean; `sources`
 reads files and tables), `renderer` (one conversation to segments), `segments` (which the core
 encodes), `prompt` (prompts that fit a context or follow sampled ids), `batch` (whole data sets),
@@ -32,7 +31,7 @@ if _TYPE_CHECKING:
     from bytepair.chat.jinja import JinjaTemplate
     from bytepair.chat.parser import MessageEnd, Parser, TextDelta, ToolCall
     from bytepair.chat.preferences import Preference, PreferenceBatch, render_preferences
-    from bytepair.chat.prompt import FittedPrompt, render_prompt, render_turn
+    from bytepair.chat.prompt import render_turn
     from bytepair.chat.rows import ChatOptions
     from bytepair.chat.sandbox import RenderProcess
     from bytepair.chat.segments import RenderedIds, encode_segments
@@ -58,7 +57,7 @@ _lazy(
         "jinja": ("JinjaTemplate",),
         "parser": ("MessageEnd", "Parser", "TextDelta", "ToolCall"),
         "preferences": ("Preference", "PreferenceBatch", "render_preferences"),
-        "prompt": ("FittedPrompt", "render_prompt", "render_turn"),
+        "prompt": ("render_turn",),
         "rows": ("ChatOptions",),
         "sandbox": ("RenderProcess",),
         "segments": ("RenderedIds", "encode_segments"),
@@ -70,9 +69,9 @@ _lazy(
 )  # fmt: skip
 
 __all__ = [
-    "CHATML", "LLAMA3", "NANOCHAT", "QWEN3", "QWEN25", "ChatOptions", "CodeTool", "FittedPrompt",
+    "CHATML", "LLAMA3", "NANOCHAT", "QWEN3", "QWEN25", "ChatOptions", "CodeTool",
     "JinjaTemplate", "MessageEnd", "Parser", "Part", "Preference", "PreferenceBatch", "Reasoning",
     "RenderProcess", "RenderStatistics", "RenderedBatch", "RenderedIds", "Role", "Special",
     "Template", "TextDelta", "ToolCall", "Tools", "encode_segments", "render_preferences",
-    "render_prompt", "render_turn",
+    "render_turn",
 ]  # fmt: skip

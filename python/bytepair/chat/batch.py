@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from itertools import compress, pairwise
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair._internal.checks import place_of
+from bytepair._internal.checks import check_whole, place_of
 from bytepair._internal.drawing import brief_html
 from bytepair.chat.prompt import render_fitted
 from bytepair.chat.renderer import TemplateOrName, nothing_to_learn, writer
-from bytepair.chat.rows import ChatOptions, Row, check_required, read_row
+from bytepair.chat.rows import ChatOptions, read_row
 from bytepair.chat.segments import Conversation, Encoded, Segments
 from bytepair.chat.sources import ConversationSource, PlacedRow, read
 from bytepair.chat.template import Template
@@ -29,7 +27,6 @@ from bytepair.errors import (
     SpecialTokenError,
     warn,
 )
-from bytepair.files.outputs import write_whole
 from bytepair.properties import roles
 
 if TYPE_CHECKING:
@@ -37,9 +34,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: The number of skipped rows that are named, and the characters of each in a warning.
+#: The number of skipped rows that are named.
 MOST_NAMED: Final = 10
-MOST_CHARS: Final = 85
 
 
 @dataclass
@@ -51,10 +47,7 @@ class RenderStatistics:
         skipped: how many were left out as invalid, with `errors="skip"`.
         dropped: how many were left out with `on_untrained="drop"`.
         cut: how many were longer than the limit, and are shortened.
-        split: how many are continued in a further row, with `truncate="split"`.
         untrained: how many have a mask that is all 0; those that were dropped are included.
-        unanswered: how many end with a message of the user.
-        unasked: how many begin with a message of the assistant.
         ids: the number of ids, without padding.
         trained: the number of ids that are trained on.
         longest: the number of ids of the longest conversation before it was cut.
@@ -67,10 +60,7 @@ class RenderStatistics:
     skipped: int = 0
     dropped: int = 0
     cut: int = 0
-    split: int = 0
     untrained: int = 0
-    unanswered: int = 0
-    unasked: int = 0
     ids: int = 0
     trained: int = 0
     longest: int = 0
@@ -82,8 +72,8 @@ class RenderStatistics:
 
     def __str__(self) -> str:
         """One line with the numbers that matter."""
-        names = "skipped", "dropped", "cut", "split", "untrained", "unanswered", "unasked"
-        left_out = {name: getattr(self, name) for name in names}
+        left_out = {"skipped": self.skipped, "dropped": self.dropped, "cut": self.cut}
+        left_out["untrained"] = self.untrained
         share = self.trained / self.ids if self.ids else 0
         parts = [
             f"{self.conversations:,} conversation{'s' * (self.conversations != 1)}",
@@ -94,10 +84,6 @@ class RenderStatistics:
         if self.rows:
             parts.append(f"{self.rows:,} row{'s' * (self.rows != 1)} ({self.fill:.1%} full)")
         return ", ".join(parts)
-
-    def to_json(self) -> dict[str, Any]:
-        """The values by name, as JSON can hold them."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,25 +178,12 @@ class RenderedBatch:
             columns["lengths"] = pa.array(lengths, pa.list_(pa.int32()))
         return pa.table(columns)
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write the table of `to_arrow` to a new parquet file, or replace one; return its path."""
-        return saved(self.to_arrow(), path, overwrite=overwrite)
 
+def parquet() -> Any:
+    """The module that writes parquet; without it, the error names the extra that has it."""
+    from bytepair._internal.extras import pyarrow_parquet
 
-def check_can_save() -> None:
-    """Raise an `ImportError` if the package that writes parquet is not installed."""
-    from bytepair._internal.extras import pyarrow  # noqa: F401
-
-
-def saved(table: pa.Table, path: str | os.PathLike[str], *, overwrite: bool) -> Path:
-    """Write a table to a parquet file, whole or not at all; return its path."""
-    from bytepair._internal.extras import pyarrow as pa
-    from bytepair._internal.extras import pyarrow_parquet as pq
-
-    stream = pa.BufferOutputStream()
-    pq.write_table(table, stream)
-    write_whole(Path(path), memoryview(stream.getvalue()), overwrite=overwrite)
-    return Path(path)
+    return pyarrow_parquet
 
 
 # ---------------------------------------------------------------------------- rendering
@@ -231,59 +204,63 @@ def render(
     threads: int | None,
 ) -> RenderedBatch:
     """Render a data set of conversations; see `Tokenizer.render_batch`."""
-    width, how = row_width(pad_to, pack_to), options.truncate
-    if how == "split" and width is None:
-        raise ArgumentError(
-            'truncate="split" continues conversations in the next row', hint="pass pack_to="
-        )
-    if how in ("messages", "turns") and max_tokens is None:
+    width, drops_turns = _row_width(pad_to, pack_to), options.truncate == "turns"
+    if drops_turns and max_tokens is None:
         max_tokens = width
-    write = writer(tokenizer, template)
-    gathered = _gather(write, conversations, options)
-    encoded = gathered.segments.encode(
-        tokenizer, join=write.join, max_tokens=None if how == "turns" else max_tokens,
-        truncate=how, errors="replace", threads=threads,
-    )  # fmt: skip
-    if how == "turns" and max_tokens is not None:
-        encoded = _shortened(write, gathered, encoded, options, max_tokens)
-    gathered.warn(len(gathered.places))
+    write, texts = writer(tokenizer, template), Gathered()
+
+    def append(given: Conversation) -> Encoded | None:
+        row = read_row(given, write, options)
+        if drops_turns:
+            return render_fitted(write, row, options, max_tokens)
+        write.write(row, texts.segments, options)
+        return None
+
+    rendered = gathered(read(conversations, options), texts, options, append)
+    encoded = texts.segments.encode(
+        tokenizer, join=write.join, max_tokens=max_tokens, errors="replace", threads=threads
+    )
+    if drops_turns:
+        encoded = _joined(encoded, [one for one in rendered if one is not None])
+    texts.warn(len(texts.places))
     _report_cut(encoded, max_tokens)
-    on_untrained = on_untrained if write.has_mask else "keep"
-    trained = _trained(encoded)
-    kept = _kept(encoded, trained, gathered.places, on_untrained, max_tokens)
-    lengths = np.diff(encoded.offsets)
-    ids, mask = encoded.ids.view(np.int32), encoded.mask
-    if not kept.all():
-        here, lengths = np.repeat(kept, lengths), lengths[kept]
-        ids, mask = ids[here], mask[here]
-    statistics = gathered.statistics
-    statistics.ids, statistics.dropped = len(ids), int((~kept).sum())
-    batch = RenderedBatch(ids, mask, offsets=_starts_of(lengths), statistics=statistics)
+    trained, places = _trained(encoded), texts.places
+    kept = _kept(encoded, trained, places, on_untrained if write.has_mask else "keep", max_tokens)
+    chosen = _only(encoded, kept)
+    batch = RenderedBatch(chosen.ids.view(np.int32), chosen.mask, offsets=chosen.offsets)
     if width is not None:
+        option = "pad_to" if pack_to is None else "pack_to"
+        _check_width(np.diff(chosen.offsets), list(compress(places, kept)), width, option)
         filler = pad_id(tokenizer, write.template, pad)
-        wide = int((lengths > width).sum())
-        if wide and how != "split":
-            places = list(compress(gathered.places, kept))
-            raise _too_wide(lengths, places, width, "pad_to" if pack_to is None else "pack_to")
-        statistics.split = wide
-        batch = _in_rows(batch, lengths, width, filler, packed=pack_to is not None)
-    _count(statistics, encoded, trained, batch)
-    if ignore_index is None:
-        return batch
-    labels = np.where(batch.loss_mask == 1, batch.input_ids, np.int64(ignore_index))
-    return replace(batch, labels=labels)
+        batch = _in_rows(batch, width, filler, packed=pack_to is not None)
+    statistics = RenderStatistics(
+        conversations=len(kept) + texts.skipped,
+        skipped=texts.skipped,
+        dropped=int((~kept).sum()),
+        cut=int((np.diff(encoded.offsets) < encoded.lengths).sum()),
+        untrained=int((trained == 0).sum()),
+        ids=len(chosen.ids),
+        trained=int(batch.loss_mask.sum()),
+        longest=int(encoded.lengths.max(initial=0)),
+        rows=0 if width is None else len(batch.input_ids),
+        fill=len(chosen.ids) / batch.input_ids.size if batch.input_ids.size else 1.0,
+        first_skipped=texts.first_skipped,
+    )
+    labels = None
+    if ignore_index is not None:
+        labels = np.where(batch.loss_mask == 1, batch.input_ids, np.int64(ignore_index))
+    return replace(batch, labels=labels, statistics=statistics)
 
 
-def row_width(pad_to: int | None, pack_to: int | None) -> int | None:
+def _row_width(pad_to: int | None, pack_to: int | None) -> int | None:
     """The number of ids in a row; None if there are no rows."""
     if pad_to is not None and pack_to is not None:
         raise ArgumentError(
             "pass either pad_to (one conversation per row) or pack_to (several)", option="pad_to"
         )
-    width = pad_to if pad_to is not None else pack_to
-    if width is not None and width < 1:
-        raise ArgumentError(f"the row width is {width}", hint="pass at least 1")
-    return width
+    if pad_to is not None:
+        return check_whole("pad_to", pad_to, least=1)
+    return None if pack_to is None else check_whole("pack_to", pack_to, least=1)
 
 
 # ---------------------------------------------------------------------------- reading
@@ -295,63 +272,59 @@ class Gathered:
 
     Attributes:
         segments: those of all conversations.
-        rows: the conversations, if some may have to be shortened by whole turns.
         places: the place of each conversation in the source.
-        statistics: what became of them so far.
+        skipped: the number of those that are left out.
+        first_skipped: the places of the first of them, and why they are invalid.
     """
 
     segments: Segments = field(default_factory=Segments)
-    rows: list[Row] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
-    statistics: RenderStatistics = field(default_factory=RenderStatistics)
+    skipped: int = 0
+    first_skipped: list[str] = field(default_factory=list)
 
     def skip(self, place: str, error: ConversationError) -> None:
         """Count a row that is left out."""
-        self.statistics.skipped += 1
-        if self.statistics.skipped <= MOST_NAMED:
-            self.statistics.first_skipped.append(f"{place}: {error.message}")
+        self.skipped += 1
+        if self.skipped <= MOST_NAMED:
+            self.first_skipped.append(f"{place}: {error.message}")
 
     def warn(self, count: int, what: str = "conversations") -> None:
         """Warn if some are left out, besides a number of them that are not."""
-        if skipped := self.statistics.skipped:
-            named = listed(map(_brief, self.statistics.first_skipped), skipped)
-            text = f"{skipped:,} of {skipped + count:,} {what} are skipped: {named}"
+        if self.skipped:
+            named = listed(self.first_skipped, self.skipped)
+            text = f"{self.skipped:,} of {self.skipped + count:,} {what} are skipped: {named}"
             warn(SkippedWarning(text, option="errors", value="skip"))
-
-
-def _brief(skipped: str) -> str:
-    """A place without folders, and the beginning of the reason, so that ten fit a warning."""
-    place, _, why = skipped.partition(": ")
-    text = f"{place.rpartition('/')[2]}: {why}"
-    return text if len(text) <= MOST_CHARS else f"{text[: MOST_CHARS - 3]}..."
 
 
 def gathered(
     rows: Iterable[PlacedRow], out: Gathered, options: ChatOptions, write: Callable[[Any], T]
-) -> Iterator[tuple[str, T]]:
-    """Write rows to segments, and yield each with its place and what `write` returns.
+) -> list[T]:
+    """Write rows to the segments of `out`, and return what `write` returns for each.
 
     An invalid row leaves nothing; the error contains its place, unless it is skipped.
     """
+    written, segments = [], out.segments
     for place, row in rows:
-        start = len(out.segments.items)
+        start = len(segments.items)
         try:
             if isinstance(row, ConversationError):
                 raise row
-            written = write(row)
+            one = write(row)
             if options.errors == "skip":
-                out.segments.check_texts(start)
+                segments.check_texts(start)
         except ConversationError as error:
-            out.segments.cut(start)
+            segments.cut(start)
+            if options.errors == "skip":
+                out.skip(place, error)
+                continue
             if options.errors == "strict":  # what is wrong with an earlier one comes first
-                out.segments.check_texts(places=out.places)
-            if options.errors != "skip":
-                raise _or_skip(error.at(place)) from None
-            out.skip(place, error)
-        else:
-            yield place, written
+                segments.check_texts(places=out.places)
+            raise _or_skip(error.at(place)) from None
+        written.append(one)
+        out.places += [place] * max(1, len(segments.ends) - len(out.places))  # for each end
     if options.errors == "strict":
-        out.segments.check_texts(places=out.places)
+        segments.check_texts(places=out.places)
+    return written
 
 
 def _or_skip(error: ConversationError) -> ConversationError:
@@ -363,55 +336,24 @@ def _or_skip(error: ConversationError) -> ConversationError:
     return error
 
 
-def _gather(writer: Any, conversations: ConversationSource, options: ChatOptions) -> Gathered:
-    out = Gathered()
-
-    def write(given: Conversation) -> Row:
-        row = read_row(given, writer, options)
-        if options.require:
-            check_required(row, options)
-        writer.write(row, out.segments, options)
-        return row
-
-    for place, row in gathered(read(conversations, options), out, options, write):
-        out.places.append(place)
-        if options.truncate == "turns":
-            out.rows.append(row)
-        if row.messages[-1]["role"] == "user":
-            out.statistics.unanswered += 1
-        if row.messages[0]["role"] != "user" and row.first_role() == "assistant":
-            out.statistics.unasked += 1
-    return out
-
-
 # ---------------------------------------------------------------------------- cutting
 
 
-def _shortened(
-    write: Any, gathered: Gathered, encoded: Encoded, options: ChatOptions, max_tokens: int
-) -> Encoded:
-    """Render those that are too long again, without their oldest turns.
+def _joined(empty: Encoded, parts: Sequence[Encoded]) -> Encoded:
+    """Conversations that were encoded one by one."""
+    ids = np.concatenate([empty.ids, *(one.ids for one in parts)])
+    mask = np.concatenate([empty.mask, *(one.mask for one in parts)])
+    starts = _starts_of(np.array([len(one.ids) for one in parts], np.int64))
+    return Encoded(ids, mask, starts, np.array([int(one.lengths[0]) for one in parts], np.int64))
 
-    One whose last turn alone is too long is invalid.
-    """
-    lengths = np.diff(encoded.offsets)
-    parts = [slice(*both) for both in pairwise(encoded.offsets.tolist())]
-    ids, mask = [encoded.ids[part] for part in parts], [encoded.mask[part] for part in parts]
-    fit = np.ones(len(lengths), bool)
-    for number in np.flatnonzero(lengths > max_tokens):
-        place = gathered.places[number]
-        try:
-            shorter = render_fitted(write, gathered.rows[number], options, max_tokens)
-            ids[number], mask[number] = shorter.ids, shorter.mask
-        except ConversationError as error:
-            if options.errors != "skip":
-                raise _or_skip(error.at(place)) from None
-            gathered.skip(place, error)
-            fit[number] = False
-    gathered.places, ids, mask = (list(compress(one, fit)) for one in (gathered.places, ids, mask))
-    starts = _starts_of(np.array([*map(len, ids)], np.int64))
-    ids, mask = [encoded.ids[:0], *ids], [encoded.mask[:0], *mask]
-    return Encoded(np.concatenate(ids), np.concatenate(mask), starts, lengths[fit])
+
+def _only(encoded: Encoded, kept: NDArray[np.bool_]) -> Encoded:
+    """Some of the conversations."""
+    if kept.all():
+        return encoded
+    sizes = np.diff(encoded.offsets)
+    here, starts = np.repeat(kept, sizes), _starts_of(sizes[kept])
+    return Encoded(encoded.ids[here], encoded.mask[here], starts, encoded.lengths[kept])
 
 
 def _starts_of(lengths: NDArray[Any]) -> NDArray[np.int64]:
@@ -434,11 +376,9 @@ def _report_cut(encoded: Encoded, max_tokens: int | None) -> None:
 
 
 def _trained(encoded: Encoded) -> NDArray[np.int64]:
-    starts, has_ids = encoded.offsets[:-1], np.diff(encoded.offsets) > 0
-    counts = np.zeros(len(starts), np.int64)
-    if has_ids.any():  # `reduceat` would take an id of the next conversation for an empty one
-        counts[has_ids] = np.add.reduceat(encoded.mask, starts[has_ids], dtype=np.int64)
-    return counts
+    """The number of ids of each conversation that are trained on."""
+    sums = np.add.reduceat(np.append(encoded.mask, 0), encoded.offsets[:-1], dtype=np.int64)
+    return np.where(np.diff(encoded.offsets) > 0, sums, 0)  # for an empty one, it takes the next id
 
 
 def _kept(
@@ -464,21 +404,6 @@ def _kept(
     return useful
 
 
-def _count(
-    out: RenderStatistics, encoded: Encoded, trained: NDArray[np.int64], batch: RenderedBatch
-) -> None:
-    """Count what is known when all is encoded, and arranged in rows or not."""
-    lengths = np.diff(encoded.offsets)
-    out.conversations = len(lengths) + out.skipped
-    out.cut = int((lengths < encoded.lengths).sum())
-    out.untrained = int((trained == 0).sum())
-    out.trained = int(batch.loss_mask.sum())
-    out.longest = int(encoded.lengths.max(initial=0))
-    if batch.offsets is None:
-        out.rows = len(batch.input_ids)
-        out.fill = out.ids / batch.input_ids.size if out.rows else 1.0
-
-
 # ---------------------------------------------------------------------------- rows
 
 
@@ -496,40 +421,39 @@ def pad_id(tokenizer: _core.Tokenizer, template: Any, pad: str | None) -> int:
     return special[name]
 
 
-def _too_wide(
+def _check_width(
     lengths: NDArray[np.int64], places: Sequence[str], width: int, option: str
-) -> ConversationError:
+) -> None:
+    """Raise a `ConversationError` if a conversation is longer than a row."""
     wide = lengths > width
+    if not wide.any():
+        return
     first = int(np.argmax(wide))
-    return ConversationError(
+    raise ConversationError(
         f"{places[first]} has {lengths[first]:,} ids, and a row has room for {width:,}; "
         f"{int(wide.sum()):,} of {len(lengths):,} conversations are too long",
         option=option,
         value=width,
         hint=f'pass max_tokens={width} to cut them off, or truncate="turns" to drop their '
-        'oldest turns, or truncate="split" to continue them in the next row, or a larger row',
+        "oldest turns, or a larger row",
     )
 
 
-def _in_rows(
-    batch: RenderedBatch, whole: NDArray[np.int64], width: int, filler: int, *, packed: bool
-) -> RenderedBatch:
-    """Arrange conversations in rows, one per row or packed; one that is too long has several."""
-    pieces = np.maximum(-(-whole // width), 1)
-    number = np.repeat(np.arange(len(pieces), dtype=np.int32), pieces)
-    lengths = np.full(len(number), width, np.int64)
-    lengths[np.cumsum(pieces) - 1] = whole - (pieces - 1) * width
+def _in_rows(batch: RenderedBatch, width: int, filler: int, *, packed: bool) -> RenderedBatch:
+    """Arrange conversations in rows, one per row or packed."""
+    assert batch.offsets is not None
+    lengths = np.diff(batch.offsets)
     rows, columns = np.arange(len(lengths)), np.zeros(len(lengths), np.int64)
     if packed:
         rows, columns = _core.pack(lengths, width)
     shape = (int(rows.max()) + 1 if len(rows) else 0, width)
     ids, mask = np.full(shape, filler, np.int32), np.zeros(shape, np.uint8)
     conversations = np.full(shape, -1, np.int32)
-    shift = rows * width + columns - _starts_of(lengths)[:-1]
+    shift = rows * width + columns - batch.offsets[:-1]
     at = np.arange(len(batch.input_ids)) + np.repeat(shift, lengths)
     ids.ravel()[at] = batch.input_ids
     mask.ravel()[at] = batch.loss_mask
-    conversations.ravel()[at] = np.repeat(number, lengths)
+    conversations.ravel()[at] = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
     if packed:  # the id before it is of another conversation
         mask[rows[lengths > 0], columns[lengths > 0]] = 0
     return replace(batch, input_ids=ids, loss_mask=mask, offsets=None, conversations=conversations)

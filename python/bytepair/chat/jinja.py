@@ -177,15 +177,22 @@ class JinjaWriter(Writer):
 
     def write(self, row: Row, out: Segments, options: ChatOptions = DEFAULT) -> None:
         """Append a conversation."""
-        self._write(row, out, options, self._mask == "blocks")  # else prefixes are compared
-
-    def write_pair(self, row: Row, out: Segments, options: ChatOptions) -> None:
-        """Append a conversation of a preference pair, whose prompt is encoded apart."""
-        self._write(row, out, options, compares=False)
-
-    def _write(self, row: Row, out: Segments, options: ChatOptions, compares: bool) -> None:
         rendering = self.rendering(row.messages, row.fields, mark=self._checks)
+        compares = self._mask == "blocks"  # else prefixes are compared
         self.append(rendering, self._learned(rendering, row, options, compares), out)
+        out.ends.append(len(out.items))
+
+    def write_answer(self, row: Row, count: int, out: Segments, options: ChatOptions) -> None:
+        """Append what a conversation adds to the prompt of its first `count` messages."""
+        rendering = self.rendering(row.messages, row.fields, mark=self._checks)
+        prompt = rendering.run(rendering.messages[:count], prompt=True).string
+        rendering.check_prefix(
+            prompt, rendering.string, "the answer does not continue the prompt",
+            "use a template where it does",
+        )  # fmt: skip
+        learned, start = self._learned(rendering, row, options, compares=False), len(prompt)
+        regions = [one._replace(start=max(one.start, start)) for one in learned if one.end > start]
+        self.append(rendering, regions, out, start)
         out.ends.append(len(out.items))
 
     def prompt(self, row: Row, out: Segments) -> None:
@@ -234,12 +241,6 @@ class JinjaWriter(Writer):
         items = list(_stripped(reversed(items), before, str.rstrip))[::-1]
         out.trained[first:] = bytes(compress(out.trained[first:], [it != "" for it in items]))
         out.items[first:] = [item for item in items if item != ""]
-
-    def items(self, rendering: Rendering, start: int = 0) -> list[str | int | None]:
-        """The segments of a rendered string, from a position on."""
-        out = Segments()
-        self.append(rendering, (), out, start)
-        return out.items
 
     # ------------------------------------------------------------------ what is trained on
 

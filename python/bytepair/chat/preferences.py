@@ -7,11 +7,11 @@ boundary, whatever the texts on its two sides are.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields
-from itertools import pairwise, takewhile
-from pathlib import Path
+from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.checks import check_whole, place_of, refuse
-from bytepair.chat.batch import Gathered, gathered, pad_id, saved
+from bytepair.chat.batch import Gathered, gathered, pad_id
 from bytepair.chat.renderer import TemplateOrName, writer
-from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row
-from bytepair.chat.segments import BREAK, Encoded, Items, Segments, Writer
+from bytepair.chat.rows import DEFAULT, ChatOptions, Row, messages_of, read_row
+from bytepair.chat.segments import Encoded, Segments
 from bytepair.chat.sources import ConversationSource, read
 from bytepair.chat.template import ASSISTANT
-from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
+from bytepair.errors import ConversationError, SpecialTokenError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,6 +49,9 @@ class Preference:
     chosen_mask: NDArray[np.uint8]
     rejected_mask: NDArray[np.uint8]
 
+
+#: The fields of a row with its two answers.
+ANSWERS: Final = ("chosen", "rejected")
 
 #: The names of the arrays of a pair.
 COLUMNS: Final = tuple(field.name for field in fields(Preference))
@@ -81,11 +84,8 @@ class PreferenceBatch:
         """
         return self.pairs[place_of("pair", index, len(self))]
 
-    def padded(self, pad_to: int | None = None) -> dict[str, NDArray[np.int64]]:
+    def padded(self) -> dict[str, NDArray[np.int64]]:
         """Arrange all pairs in rows: first the prompts with the better answers, then the others.
-
-        Args:
-            pad_to: the number of ids in a row; None means that of the longest sequence.
 
         Returns:
             `input_ids`, `attention_mask` (0 in the padding, which is on the right) and
@@ -93,19 +93,11 @@ class PreferenceBatch:
             the order of the batches of TRL's `DPOTrainer`.
 
         Raises:
-            ArgumentError: if a sequence is longer than a row.
             SpecialTokenError: if no token is known that fills rows.
         """
-        answers = [(one.prompt_ids, one.chosen_ids, one.chosen_mask) for one in self]
-        answers += [(one.prompt_ids, one.rejected_ids, one.rejected_mask) for one in self]
-        longest = max((len(prompt) + len(ids) for prompt, ids, _ in answers), default=0)
-        width = longest if pad_to is None else pad_to
-        if longest > width:
-            raise ArgumentError(
-                f"pad_to is {width}, but a pair has {longest} ids",
-                option="pad_to",
-                hint=f"render with max_tokens={width!r}",
-            )
+        answers = [(one.prompt_ids, one.chosen_ids, one.chosen_mask) for one in self.pairs]
+        answers += [(one.prompt_ids, one.rejected_ids, one.rejected_mask) for one in self.pairs]
+        width = max((len(prompt) + len(ids) for prompt, ids, _ in answers), default=0)
         if self.pad_id is None:
             raise SpecialTokenError(
                 "the template names no token that fills rows",
@@ -130,10 +122,6 @@ class PreferenceBatch:
             kind = pa.large_list(pa.uint8() if name.endswith("mask") else pa.int32())
             columns[name] = pa.array([getattr(pair, name) for pair in self], kind)
         return pa.table(columns)
-
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write the table of `to_arrow` to a new parquet file, or replace one; return its path."""
-        return saved(self.to_arrow(), path, overwrite=overwrite)
 
 
 # ---------------------------------------------------------------------------- rendering
@@ -190,149 +178,88 @@ def render_preferences(
         (2, 9)
     """
     write = writer(tokenizer, template)
-    for option in ("rows", "train_on", "truncate", "require"):
+    for option in ("rows", "train_on", "truncate"):
         value, only = getattr(options, option), getattr(DEFAULT, option)
         if value != only:
             raise refuse(option, value, f"{only!r} for preference pairs")
     limit = None if max_tokens is None else check_whole("max_tokens", max_tokens)
     filler = None
-    try:
+    with nullcontext() if pad else suppress(SpecialTokenError):  # only rows need one
         filler = pad_id(tokenizer, write.template, pad)
-    except SpecialTokenError:
-        if pad:
-            raise
     out = Gathered()
 
-    def write_pair(row: Any) -> None:
-        """The segments of the prompt, of the better answer, and of the other one."""
-        count, *answers = _read(row, write, options)
-        prompt = Segments()
-        write.prompt(Row(answers[0].messages[:count], answers[0].fields, {}), prompt)
-        parts = [(prompt.items, bytes(len(prompt.items)))]
-        parts += [_after(prompt, answer, count, write, options) for answer in answers]
-        for items, trained in parts:
-            out.segments.items += items
-            out.segments.trained += trained
-            out.segments.ends.append(len(out.segments.items))
-
     rows = ((place.replace("conversation", "pair"), row) for place, row in read(pairs, options))
-    for place, _ in gathered(rows, out, options, write_pair):
-        out.places += [place] * 3  # one for each end
-    out.warn(len(out.places) // 3, "pairs")
+    written = gathered(rows, out, options, partial(_write, write, options, out.segments))
+    out.warn(len(written), "pairs")
     encoded = out.segments.encode(tokenizer, join=write.join, errors="replace", threads=threads)
-    kept = _kept(_pairs(encoded, limit), out.places[::3], on_untrained)
-    return PreferenceBatch([*kept], filler)
-
-
-def _after(prompt: Segments, row: Row, count: int, writer: Any, options: ChatOptions) -> Items:
-    """The segments of an answer: what a conversation adds to the prompt of its first messages."""
-    if (begins := row.messages[count]["role"]) != ASSISTANT:
-        raise ConversationError(
-            f"an answer must begin with a message of {ASSISTANT!r}, not {begins!r}"
-        )
-    whole = Segments()
-    writer.write_pair(row, whole, options)
-    items, trained = _without(prompt.items, whole)
-    if not writer.has_mask:  # an answer as a whole is what the model is to write
-        trained = bytes([1] * len(trained))
-    return items, trained
-
-
-def _without(prompt: Iterable[str | int | None], whole: Segments) -> Items:
-    """The segments of a conversation without those that it begins with.
-
-    Texts are compared as a whole: where one is divided does not matter.
-    """
-    items, at = list(whole.items), 0
-    for item in prompt:
-        left = item
-        while left not in ("", BREAK, None):
-            found = items[at] if at < len(items) else None
-            if found in (BREAK, None) and at < len(items):
-                at += 1
-            elif isinstance(found, str) and isinstance(left, str) and left.startswith(found):
-                left, at = left.removeprefix(found), at + 1
-            elif isinstance(found, str) and isinstance(left, str) and found.startswith(left):
-                left, items[at] = "", found.removeprefix(left)
-            elif found == left:
-                left, at = "", at + 1
-            else:
-                raise ConversationError(
-                    "the answer does not continue the prompt", hint="use a template where it does"
-                )
-    return items[at:], bytes(whole.trained[at:])
-
-
-def _pairs(encoded: Encoded, limit: int | None) -> Iterator[Preference]:
-    """The pairs whose parts were encoded one after the other."""
-    ids, mask, offsets = encoded.ids.view(np.int32), encoded.mask, encoded.offsets.tolist()
-    for first in range(0, len(offsets) - 1, 3):
-        room, parts = limit, []
-        for start, end in pairwise(offsets[first : first + 4]):
-            parts.append(slice(start, end if room is None else min(end, start + room)))
-            if limit is not None and len(parts) == 1:
-                room = max(limit - (end - start), 0)
-        prompt, chosen, rejected = parts
-        yield Preference(ids[prompt], ids[chosen], ids[rejected], mask[chosen], mask[rejected])
-
-
-def _kept(
-    pairs: Iterable[Preference], places: Sequence[str], on_untrained: str
-) -> Iterator[Preference]:
-    """The pairs, but for those to learn nothing from."""
-    for pair, place in zip(pairs, places, strict=True):
-        why = ""
-        for name, mask in (("chosen", pair.chosen_mask), ("rejected", pair.rejected_mask)):
-            if not mask.any():
-                why = why or f"nothing of {name} is trained on, or it is cut off by max_tokens"
-        if not why and np.array_equal(pair.chosen_ids, pair.rejected_ids):
-            why = "chosen and rejected are equal"
-        if why and on_untrained == "error":
+    kept = []
+    for place, pair in zip(out.places[::3], _pairs(encoded, len(written), limit), strict=True):
+        if why := "" if on_untrained == "keep" else _nothing_to_learn(pair):
+            if on_untrained == "drop":
+                continue
             raise ConversationError(
                 f"{place}: {why}",
                 option="on_untrained",
                 value=on_untrained,
                 hint='pass on_untrained="drop" to drop such pairs, or "keep"',
             )
-        if not why or on_untrained == "keep":
-            yield pair
+        kept.append(pair)
+    return PreferenceBatch(kept, filler)
+
+
+def _write(writer: Any, options: ChatOptions, out: Segments, row: Any) -> None:
+    """Append the segments of the prompt, of the better answer, and of the other one."""
+    messages, answers, more = _read(row, options)
+    count, quiet = len(messages), [{**message, "train": False} for message in messages]
+    whole = [read_row({"messages": [*quiet, *one], **more}, writer, options) for one in answers]
+    writer.prompt(Row(whole[0].messages[:count], whole[0].fields, {}), out)
+    for answer in whole:
+        if (begins := answer.messages[count]["role"]) != ASSISTANT:
+            raise ConversationError(
+                f"an answer must begin with a message of {ASSISTANT!r}, not {begins!r}"
+            )
+        start = len(out.items)
+        writer.write_answer(answer, count, out, options)
+        if not writer.has_mask:  # an answer as a whole is what the model is to write
+            out.trained[start:] = bytes([1] * (len(out.items) - start))
+
+
+def _pairs(encoded: Encoded, count: int, limit: int | None) -> Iterator[Preference]:
+    """The pairs whose parts were encoded one after the other, cut to at most `limit` ids."""
+    starts = encoded.offsets[1:-1]
+    ids, mask = np.split(encoded.ids.view(np.int32), starts), np.split(encoded.mask, starts)
+    for at in range(0, 3 * count, 3):
+        prompt, chosen, rejected = ids[at : at + 3]
+        room = None if limit is None else max(limit - len(prompt), 0)
+        masks = mask[at + 1][:room], mask[at + 2][:room]
+        yield Preference(prompt[:limit], chosen[:room], rejected[:room], *masks)
+
+
+def _nothing_to_learn(pair: Preference) -> str:
+    """Why there is nothing to learn from a pair; empty if there is."""
+    for name, mask in (("chosen", pair.chosen_mask), ("rejected", pair.rejected_mask)):
+        if not mask.any():
+            return f"nothing of {name} is trained on, or it is cut off by max_tokens"
+    are_equal = np.array_equal(pair.chosen_ids, pair.rejected_ids)
+    return "chosen and rejected are equal" if are_equal else ""
 
 
 # ---------------------------------------------------------------------------- rows
 
 
-def _read(row: Any, writer: Writer, options: ChatOptions) -> tuple[int, Row, Row]:
-    """The number of messages in the prompt, and the conversations with the two answers."""
+def _read(row: Any, options: ChatOptions) -> tuple[list[Any], list[list[Any]], dict[str, Any]]:
+    """The messages of the prompt, those of both answers, and the other fields of a row."""
     if not isinstance(row, Mapping):
         raise ConversationError(f"a pair must be a mapping, not {type(row).__name__}")
     more = {k: v for k, v in row.items() if v is not None and k not in options.ignore_fields}
-    answers = more.pop("chosen", None), more.pop("rejected", None)
-    if all(isinstance(answer, str) for answer in answers):
-        lists = [[{"role": ASSISTANT, "content": answer}] for answer in answers]
-    elif all(map(_is_messages, answers)):
-        lists = [list(answer) for answer in answers]
-    else:
-        raise ConversationError(
-            "a pair must have texts under chosen and rejected, or lists of messages under both"
-        )
-    prompt, *both = _sides(more.pop("prompt", None), *lists)
-    quiet = [{**message, "train": False} for message in prompt]
-    chosen, rejected = (
-        read_row({"messages": [*quiet, *answer], **more}, writer, options) for answer in both
-    )
-    return len(prompt), chosen, rejected
-
-
-def _sides(prompt: Any, chosen: list[Any], rejected: list[Any]) -> tuple[list[Any], ...]:
-    """The messages of the prompt and of both answers."""
-    messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-    begin = chosen[0].get("role") == rejected[0].get("role") == ASSISTANT
-    if _is_messages(prompt) or (isinstance(prompt, str) and begin):
-        return list(messages), chosen, rejected
-    both = takewhile(lambda pair: pair[0] == pair[1], zip(chosen, rejected, strict=False))
+    prompt = more.pop("prompt", None)
+    answers = [messages_of(name, more.pop(name, None), ASSISTANT) for name in ANSWERS]
+    begin = all(answer[0].get("role") == ASSISTANT for answer in answers)
+    if prompt is not None and (begin or not isinstance(prompt, str)):
+        return messages_of("prompt", prompt, "user"), answers, more
+    both = takewhile(lambda pair: pair[0] == pair[1], zip(*answers, strict=False))
     shared = [message for message, _ in both]
-    count = len(shared)
-    if not shared or count in (len(chosen), len(rejected)):
+    if not shared or len(shared) in map(len, answers):
         raise ConversationError(
             "without a prompt, a text or a list of messages, chosen and rejected must begin with "
             "the same messages, and end with different ones"
@@ -341,9 +268,4 @@ def _sides(prompt: Any, chosen: list[Any], rejected: list[Any]) -> tuple[list[An
         raise ConversationError(
             "the prompt is a text, but not that of the last message that chosen and rejected share"
         )
-    return shared, chosen[count:], rejected[count:]
-
-
-def _is_messages(value: Any) -> bool:
-    is_list = isinstance(value, list | tuple) and bool(value)
-    return is_list and all(isinstance(message, Mapping) for message in value)
+    return shared, [answer[len(shared) :] for answer in answers], more

@@ -8,89 +8,49 @@ Sampled ids are never decoded and encoded again: a model may sample other ids fo
 `encode` returns, and training on ids that it did not sample would be off-policy. Only the
 continuation is rendered; it starts with the missing end of the sampled turn: the stop token, if the
 model has not written it, and the text that the template writes after this token, such as the line
-break of ChatML. A `Template` defines this end. For a Jinja template, it is derived by rendering the
-history with and without the messages: the shorter rendering must be a prefix of the longer one.
+break of ChatML.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from bytepair import _core
-from bytepair._internal.checks import check_choice, check_whole, integers, refuse
+from bytepair._internal.checks import check_choice, check_whole, integers
 from bytepair.chat.renderer import TemplateOrName, TemplateWriter, to_parts, writer
-from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row, to_be_completed
+from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row
 from bytepair.chat.segments import Conversation, Encoded, RenderedIds, Segments, encode_items
 from bytepair.chat.template import ASSISTANT
 from bytepair.errors import ArgumentError, ConversationError
 
-if TYPE_CHECKING:
-    from bytepair.chat.jinja import JinjaWriter
-
 #: The segments of a text: texts, ids, and None at the end of a message.
 _Items: TypeAlias = "list[str | int | None]"
-
-
-class FittedPrompt(NamedTuple):
-    """A prompt, and the messages that it has no room for.
-
-    Attributes:
-        ids: the ids of the prompt.
-        dropped: the messages that were left out, in order.
-    """
-
-    ids: list[int]
-    dropped: list[Mapping[str, Any]]
 
 
 def render_prompt(
     tokenizer: _core.Tokenizer,
     conversation: Conversation,
     *,
-    max_tokens: int | None = None,
-    drop: Literal["oldest"] | None = None,
-    template: TemplateOrName = None,
-    options: ChatOptions | None = None,
-    continue_final_message: bool = False,
-) -> FittedPrompt:
-    """Render a prompt of at most so many tokens, and tell which messages it has no room for.
-
-    Args:
-        tokenizer: the tokenizer.
-        conversation: as in `Tokenizer.render_for_completion`.
-        max_tokens: the maximum number of ids; None means no limit.
-        drop: "oldest" leaves out the oldest turns of a longer prompt, as few as possible; with None
-            it is an error.
-        template: as in `Tokenizer.render_conversation`.
-        options: as in `Tokenizer.render_conversation`.
-        continue_final_message: whether the prompt goes on with the text of the last message, which
-            the assistant has begun and is to complete.
-
-    Returns:
-        The ids, and the messages that were left out.
-
-    Raises:
-        ConversationError: if the conversation is invalid for the template, or does not fit.
-        SpecialTokenError: if the tokenizer lacks a special token of the template.
-
-    Example:
-        >>> import bytepair
-        >>> tok = bytepair.train(["hi ho"], vocab_size=265)
-        >>> talk = [{"role": role, "content": text} for role, text in [
-        ...     ("user", "hi"), ("assistant", "ho"), ("user", "ho hi?")]]
-        >>> fitted = bytepair.chat.render_prompt(tok, talk, max_tokens=12, drop="oldest")
-        >>> tok.decode(fitted.ids), len(fitted.dropped)
-        ('<|bos|><|user_start|>ho hi?<|user_end|><|assistant_start|>', 2)
-    """
+    template: TemplateOrName,
+    options: ChatOptions,
+    max_tokens: int | None,
+    drop: Literal["oldest"] | None,
+    continue_final_message: bool,
+) -> list[int]:
+    """Render a prompt; see `Tokenizer.render_for_completion`."""
     check_choice("drop", drop, (None, "oldest"))
     limit = None if max_tokens is None else check_whole("max_tokens", max_tokens, least=1)
-    options = options or DEFAULT
     write = writer(tokenizer, template)
-    whole = read_row(conversation, write, options)
-    begun = _begun(whole) if continue_final_message else None
+    row, begun = read_row(conversation, write, options), None
+    if continue_final_message:
+        begun = _begun(row)
+    if row.messages[-1]["role"] == ASSISTANT:  # the message that the model is to write
+        row = Row(row.messages[:-1], row.fields, row.flags)
+    if not row.messages:
+        raise ConversationError("there is no message before the one to be completed")
 
     def rendered(row: Row) -> Encoded:
         out = Segments()
@@ -101,8 +61,8 @@ def render_prompt(
             out.ends[-1] += 2
         return out.encode(tokenizer, join=write.join, errors=options.errors)
 
-    prompt, dropped = _fitted(to_be_completed(whole), rendered, limit, drops=drop is not None)
-    return FittedPrompt(prompt.ids.tolist(), dropped)
+    ids: list[int] = _fitted(row, rendered, limit, drops=drop is not None).ids.tolist()
+    return ids
 
 
 def _begun(row: Row) -> str:
@@ -118,47 +78,41 @@ def _begun(row: Row) -> str:
 
 def render_fitted(write: Any, row: Row, options: ChatOptions, max_tokens: int | None) -> Encoded:
     """Render a conversation for training, without the oldest turns if it is too long."""
-    if options.truncate == "split":
-        raise refuse("truncate", "split", '"tokens", "messages" or "turns" without rows')
 
     def rendered(row: Row) -> Encoded:
         out = Segments()
         write.write(row, out, options)
         return out.encode(write.tokenizer, join=write.join, errors=options.errors)
 
-    return _fitted(row, rendered, max_tokens)[0]
+    return _fitted(row, rendered, max_tokens)
 
 
 def _fitted(
     row: Row, render: Callable[[Row], Encoded], limit: int | None, *, drops: bool = True
-) -> tuple[Encoded, list[Mapping[str, Any]]]:
+) -> Encoded:
     """Render a row, without its oldest turns, as few as make it fit, if it `drops` them."""
     whole = render(row)
-    length, how = len(whole.ids), ""
-    if limit is None or length <= limit:
-        return whole, []
+    if limit is None or len(whole.ids) <= limit:
+        return whole
+    starts = [index for index, message in enumerate(row.messages) if message["role"] == "user"]
+    later = starts[1:] if drops else []
+
+    @cache
+    def from_turn(start: int) -> Encoded:
+        return render(_without(row, starts[0], start))
+
+    # The fewer turns, the shorter: the first start at which it fits is searched.
+    fitting = bisect_left(later, True, key=lambda start: len(from_turn(start).ids) <= limit)
+    if fitting < len(later):
+        return from_turn(later[fitting])._replace(lengths=whole.lengths)
+    length = len(from_turn(later[-1]).ids if later else whole.ids)
     hint = "shorten messages with bytepair.tokenizer.truncate_text"
-    if drops:
-        starts = [index for index, message in enumerate(row.messages) if message["role"] == "user"]
-        first, later = (starts or [0])[0], starts[1:]
-
-        @cache
-        def from_turn(start: int) -> Encoded:
-            return render(_without(row, first, start))
-
-        # The fewer turns, the shorter: the first start at which it fits is searched.
-        fitting = bisect_left(later, True, key=lambda start: len(from_turn(start).ids) <= limit)
-        if fitting < len(later):
-            return from_turn(later[fitting]), row.messages[first : later[fitting]]
-        if later:
-            length, how = len(from_turn(later[-1]).ids), " without all turns but the last"
-    else:
-        hint = f'pass drop="oldest", or {hint}'
     raise ConversationError(
-        f"the conversation has {length:,} tokens{how}, and max_tokens is {limit:,}",
+        f"the conversation has {length:,} tokens{' without all turns but the last' * bool(later)}, "
+        f"and max_tokens is {limit:,}",
         option="max_tokens",
         value=limit,
-        hint=hint,
+        hint=hint if drops else f'pass drop="oldest", or {hint}',
     )
 
 
@@ -181,8 +135,6 @@ def render_turn(
     *,
     mask: Sequence[int] | None = None,
     template: TemplateOrName = None,
-    prompt: bool = True,
-    history: Conversation | None = None,
     options: ChatOptions = DEFAULT,
 ) -> RenderedIds:
     """Continue from sampled ids: append messages, and the start of the assistant's next turn.
@@ -200,11 +152,7 @@ def render_turn(
             follows. With an empty list the turn is closed, and no turn is opened.
         mask: the mask of the ids before the last sampled ones, which get 1. None means 0 for
             all ids.
-        template: as in `Tokenizer.render_conversation`. A `JinjaTemplate` must render a
-            conversation as a prefix of any longer one, which is checked; its mask does not matter.
-        prompt: whether to open the next turn of the assistant.
-        history: the conversation so far, whose last message is the sampled one; a `JinjaTemplate`
-            needs it to continue ids.
+        template: a `Template`, which says how turns begin and end; None means the tokenizer's own.
         options: how the messages are read.
 
     Returns:
@@ -212,7 +160,7 @@ def render_turn(
 
     Raises:
         ConversationError: if the ids do not end with a turn, the messages are invalid for the
-            template, or the template is not prefix-stable.
+            template, or the template is in Jinja.
         SpecialTokenError: if the tokenizer lacks a special token of the template.
 
     Example:
@@ -242,29 +190,21 @@ def render_turn(
         )
     out = Segments()
     if not ids:
-        (write.prompt if prompt else write.write)(row, out)
+        write.prompt(row, out)
     elif isinstance(write, TemplateWriter):
-        _after_value(write, ids, row, out, prompt=prompt)
+        _continue(write, ids, row, out)
     else:
-        if history is None:
-            raise ConversationError(
-                "a template in Jinja continues messages, not ids alone",
-                option="history",
-                hint="pass the messages so far, with the sampled one, as history=",
-            )
-        past = read_row(history, write, options).messages
-        out.items = _after_jinja(write, ids, row, past, prompt and bool(row.messages))
+        raise ConversationError(
+            f"the template {write.name!r} is in Jinja, and continues messages, not ids",
+            option="template",
+            hint="pass a Template that writes the same",
+        )
     more = encode_items(tokenizer, out.items, join=write.join, errors=options.errors)
     sampled = [1] * (len(ids) - len(before))
     return RenderedIds([*ids, *more], [*before, *sampled, *[0] * len(more)])
 
 
-# ---------------------------------------------------------------------------- templates as values
-
-
-def _after_value(
-    writer: TemplateWriter, ids: list[int], row: Row, out: Segments, *, prompt: bool
-) -> None:
+def _continue(writer: TemplateWriter, ids: list[int], row: Row, out: Segments) -> None:
     """The end of the turn of the ids, the messages, and the next turn's start."""
     if row.fields.get("tools"):
         raise ConversationError(
@@ -280,13 +220,13 @@ def _after_value(
     if goes_on:
         index, message = numbered.pop(0)
         out.items += prompted.body(index, message)[0]
-    if goes_on and not numbered and prompt:
+    if goes_on and not numbered:
         return  # the turn stays open
     out.items += [*rest, None]
     turns = template.alternate
     place = turns.index(closed_role or ASSISTANT) + 1 if turns else 1
     writer.append(numbered, out, place)
-    if prompt and row.messages:
+    if row.messages:
         out.items += prompted.open[0]
 
 
@@ -326,66 +266,3 @@ def _end_of(writer: TemplateWriter, ids: list[int]) -> tuple[str | None, _Items]
 def _last(items: Sequence[Any], wanted: Any) -> int:
     """The position of the last item that is one of those wanted; -1 if there is none."""
     return next((at for at in range(len(items) - 1, -1, -1) if items[at] in wanted), -1)
-
-
-# ---------------------------------------------------------------------------- Jinja
-
-
-def _after_jinja(
-    writer: JinjaWriter, ids: list[int], row: Row, history: Sequence[Any], prompt: bool
-) -> _Items:
-    """The end of the turn of the ids, the messages, and the next turn's start."""
-    encode, special = writer.tokenizer.encode, writer.special
-    opening, end, following = _suffix(writer, row, history, prompt)
-    closing = [item for item in end if isinstance(item, int)]
-    stop, behind = closing[-1], end[len(closing) :]
-    stops = {stop, *(special[name] for name in writer.template.stop or ())}
-    if ids[-1] in stops:
-        return [*behind, *following]
-    rest = [id for text in behind for id in encode(str(text))]
-    if rest and ids[-len(rest) - 1 :] == [stop, *rest]:
-        return following
-    start = _last(ids, [opening])
-    if start >= 0 and stops & set(ids[start + 1 :]):
-        raise ConversationError(
-            "the ids continue after the stop token", hint="pass only the ids up to that token"
-        )
-    done = next(n for n in range(len(closing), -1, -1) if ids[len(ids) - n :] == closing[:n])
-    return [*end[done:], *following]
-
-
-def _suffix(
-    writer: JinjaWriter, row: Row, history: Sequence[Any], prompt: bool
-) -> tuple[Any, _Items, _Items]:
-    """The last special token of the prompt, the end of the history, and the continuation.
-
-    The end is the special tokens that close the turn, and the text that the template writes after
-    them.
-    """
-    if not history or history[-1]["role"] != ASSISTANT:
-        raise ConversationError(
-            f"a history must end with a message of {ASSISTANT!r}", option="history"
-        )
-    whole = writer.rendering([*history, *row.messages], row.fields, prompt=prompt)
-    *earlier, _ = past_messages = whole.messages[: len(history)]
-    prefix, past = whole.run(earlier), whole.run(past_messages)
-    before = whole.run(earlier, prompt=True)
-    what = "the turn does not continue its prompt"
-    whole.check_prefix(before.string, past.string, what, "use a template where it does")
-    what = "the template renders the turn differently when messages follow"
-    hint = "use a template that renders it equally, or render the whole conversation again"
-    whole.check_prefix(past.string, whole.string, what, hint)
-    is_prefix = before.string.startswith(prefix.string)
-    opening = writer.items(before, len(prefix.string) if is_prefix else 0)
-    end = writer.items(past, len(before.string))
-    last = _last([isinstance(item, int) for item in end], [True])
-    if last < 0 or any(str(text).strip() for text in end[last + 1 :]):
-        raise ConversationError(
-            f"the template {writer.name!r} does not end the turn of {ASSISTANT!r} with a special "
-            "token"
-        )
-    if not history[-1].get("tool_calls"):  # with calls, the text before it may end a call
-        while last > 0 and isinstance(end[last - 1], int):
-            last -= 1
-    tokens = [item for item in opening if isinstance(item, int)]
-    return tokens[-1] if tokens else None, end[last:], writer.items(whole, len(past.string))

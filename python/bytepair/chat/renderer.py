@@ -164,6 +164,19 @@ class TemplateWriter(Writer):
             _extend(out, self.prompted.open)
         out.ends[-1] = len(out.items)
 
+    def write_answer(self, row: Row, count: int, out: Segments, options: ChatOptions) -> None:
+        """Append what a conversation adds to the prompt of its first `count` messages."""
+        prompt, start = Segments(), len(out.items)
+        self.prompt(Row(row.messages[:count], row.fields, {}), prompt)
+        self.write(row, out, options)
+        end = start + len(prompt.items)
+        if out.items[start:end] != prompt.items:
+            raise ConversationError(
+                "the answer does not continue the prompt", hint="use a template where it does"
+            )
+        del out.items[start:end], out.trained[start:end]
+        out.ends[-1] = len(out.items)
+
     def _merged(self, messages: list[Numbered], between: str) -> list[Numbered]:
         """The messages, with a first system message merged into the next one."""
         name = self.template.alternate[0] if self.template.alternate else "user"

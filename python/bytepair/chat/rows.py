@@ -25,9 +25,6 @@ RowKind: TypeAlias = Literal["messages", "sharegpt", "alpaca", "completion"]
 #: The fields of a row that may contain the messages.
 COLUMNS: Final = ("messages", "conversations", "conversation")
 
-#: What to do with rows that are no conversations.
-_OTHER_ROWS: Final = "name another format with rows=, or pass pairs to render_preferences"
-
 #: Which turns of the assistant are trained on: all but those with `"train": false` or
 #: `"weight": 0`; the last one; or those with `"train": true` or `"weight": 1`.
 TrainOn: TypeAlias = Literal["all", "last", "flagged"]
@@ -48,7 +45,7 @@ MESSAGE_FIELDS: Final = frozenset(
 CALL_FIELDS: Final = frozenset({"id", "type", "index", "function", "name", "arguments"})
 
 #: The fields of a row that a model is to see; a template must use them. Others may be left out.
-_MEANT: Final = ("tools", "documents", "system", "functions")
+_MEANT: Final = ("tools", "documents", "system", "functions", "history")
 
 #: The fields of a message that say whether it is trained on.
 FLAGS: Final = ("train", "weight")
@@ -73,16 +70,12 @@ class ChatOptions:
             "tags", before `</think>` in the content. Tags that are not read are an error if the
             template supports reasoning, which would write them as text.
         truncate: what becomes of a conversation of more than `max_tokens` ids: "tokens" cuts it
-            there, as nanochat does; "messages" drops whole messages from its end; "turns" drops its
-            oldest turns, as few as possible, and keeps what is before the first, such as the
-            message of the system; "split" continues it in the next row of a batch.
+            there, as nanochat does; "turns" drops its oldest turns, as few as possible, and keeps
+            what is before the first, such as the message of the system.
         errors: what to do with a lone surrogate, half of a character, in a text: "strict" raises an
             error, "replace" replaces it by U+FFFD, as `encode` does. With "skip", batches leave out
             each row that has one or is invalid for another reason, and a `SkippedWarning` says how
             many and names the first.
-        require: what a conversation must have: a "question", so that the first message after that
-            of the system is not the assistant's; an "answer", so that the last message is not the
-            user's. One without it is an error.
 
     Raises:
         ArgumentError: if an option has a value that it cannot have.
@@ -98,7 +91,6 @@ class ChatOptions:
     reasoning: Literal["fields", "tags"] = "fields"
     truncate: Truncate = "tokens"
     errors: Errors = "strict"
-    require: Collection[Literal["question", "answer"]] = frozenset()
 
     def __post_init__(self) -> None:
         check_choice("rows", self.rows, get_args(RowKind))
@@ -107,8 +99,6 @@ class ChatOptions:
         check_choice("truncate", self.truncate, get_args(Truncate))
         check_choice("errors", self.errors, get_args(Errors))
         names = self.ignore_fields
-        if not _are_names(self.require) or not set(self.require) <= {"question", "answer"}:
-            raise refuse("require", self.require, 'a list of some of "question" and "answer"')
         if not _are_names(names):
             raise refuse("ignore_fields", names, "a list of names")
         object.__setattr__(self, "ignore_fields", frozenset(names))
@@ -129,14 +119,6 @@ class Row:
     fields: dict[str, Any]
     flags: dict[int, bool]
     is_plain: bool = False
-
-    def first_role(self) -> str | None:
-        """The role of the first message after that of the system."""
-        for message in self.messages:
-            role: str = message["role"]
-            if role not in ("system", "developer"):
-                return role
-        return None
 
     def trained(self, train_on: TrainOn) -> list[bool] | None:
         """For each message, whether it is trained on if it is the assistant's; None if all are."""
@@ -188,33 +170,6 @@ def read_row(
     return Row(messages, fields, flags, not (has_more or has_result))
 
 
-def check_required(row: Row, options: ChatOptions) -> None:
-    """Raise a `ConversationError` if a conversation lacks what `options.require` names."""
-    if "question" in options.require and row.first_role() == "assistant":
-        raise ConversationError("it begins with the assistant", option="require", value="question")
-    if "answer" in options.require and row.messages[-1]["role"] == "user":
-        raise ConversationError("it ends with the user", option="require", value="answer")
-
-
-def to_be_completed(row: Row) -> Row:
-    """The row without a last message of the assistant, which is to write it."""
-    if row.messages[-1]["role"] == ASSISTANT:
-        row = Row(row.messages[:-1], row.fields, row.flags)
-    if not row.messages:
-        raise ConversationError("there is no message before the one to be completed")
-    return row
-
-
-def _schema(function: Any) -> Any:
-    from bytepair._internal.extras import transformers
-
-    try:
-        return transformers.utils.get_json_schema(function)
-    except Exception as error:  # it has several classes for what is missing in the docstring
-        name = getattr(function, "__name__", function)
-        raise ConversationError(f"the tool {name} has no JSON schema: {error}") from error
-
-
 def reasoning_of(message: Mapping[str, Any]) -> Any:
     """The reasoning of a message, which may be in one of three fields; None if it has none."""
     return next((message[name] for name in REASONING if message.get(name) is not None), None)
@@ -263,8 +218,6 @@ def _other_fields(columns: dict[str, Any], writer: Writer) -> dict[str, Any]:
     unused = unused[:1] or [name for name in fields if name not in writer.fields]
     if unused:
         raise _unused("the conversation", unused, writer)
-    if is_list(fields.get("tools")):
-        fields["tools"] = [_schema(tool) if callable(tool) else tool for tool in fields["tools"]]
     for name, value in fields.items():
         if reason := no_json(value):
             raise ConversationError(f"the value of {name!r} is not JSON: {reason}")
@@ -291,9 +244,14 @@ def _unused(what: str, fields: list[str], writer: Writer) -> ConversationError:
 
 def role_of(index: int, message: Any) -> str:
     """The role of a message, by its index in the conversation."""
-    role = message.get("role") if isinstance(message, dict | Mapping) else None
-    if not isinstance(role, str):
-        raise ConversationError(f'message {index} must be a mapping with a string under "role"')
+    fields = message if isinstance(message, dict | Mapping) else {}
+    if not isinstance(role := fields.get("role"), str):
+        is_sharegpt = "role" not in fields and {"from", "value"} <= fields.keys()
+        raise ConversationError(
+            f'message {index} must be a mapping with a string under "role"',
+            option="rows" if is_sharegpt else None,
+            hint='pass rows="sharegpt"' if is_sharegpt else "",
+        )
     return role
 
 
@@ -354,8 +312,7 @@ def _flag(index: int, role: str, fields: dict[str, Any], writer: Writer) -> bool
     flags = {name: fields.pop(name) for name in FLAGS if name in fields}
     if not flags:
         return None
-    are_flags = all(isinstance(v, bool | int | float) and v in (0, 1) for v in flags.values())
-    if not are_flags or len({*flags.values()}) > 1:
+    if [*flags.values()] not in ([0], [1], [0, 0], [1, 1]):
         raise ConversationError(
             f"message {index} has {flags}; train must be true or false, and weight 1 or 0, and "
             "they must not contradict each other"
@@ -388,38 +345,27 @@ def _calls(index: int, calls: Any, writer: Writer) -> Any:
 
 
 def _check_results(messages: list[Mapping[str, Any]], writer: Writer) -> None:
-    """Check that results are those of the calls before them, in order unless ids are written."""
-    calls: list[Mapping[str, Any]] = []
-    places: dict[str, int] = {}  # of calls by their ids, if all have one
-    place = 0
+    """Check that results have the ids of the calls before them, in order unless ids are written."""
+    ids: list[str] = []  # of the calls, if all have one
+    known: set[str] = set()
+    at = 0
     for index, message in enumerate(messages):
         if message["role"] != "tool":
-            field: Any = message.get("tool_calls")
-            calls = [call for call in field if isinstance(call, Mapping)] if is_list(field) else []
-            ids = [repr(call["id"]) for call in calls if call.get("id") is not None]
-            places = {id: n for n, id in reversed([*enumerate(ids)])}
-            places, place = places if len(ids) == len(calls) else {}, 0
+            calls: Any = message.get("tool_calls")
+            calls = [call for call in calls if isinstance(call, Mapping)] if is_list(calls) else []
+            ids, at = [repr(call.get("id")) for call in calls], 0
+            known = {*ids}
             continue
-        at, id, name = place, message.get("tool_call_id"), message.get("name")
-        place += 1
-        if id is not None and places:
-            is_next = at < len(calls) and calls[at]["id"] == id
-            if repr(id) not in places or not (is_next or writer.writes_ids_of_calls):
-                raise ConversationError(
-                    f"message {index} has the tool_call_id {id!r}, but is result {at} of the calls "
-                    f"{', '.join(str(call['id']) for call in calls)}",
-                    hint="put the results in the order of the calls, whose ids the template "
-                    f"{writer.name!r} {'writes' if writer.writes_ids_of_calls else 'leaves out'}",
-                )
-            at = at if is_next else places[repr(id)]
-        called = calls[at] if at < len(calls) else {}
-        called = called.get("function", called)
-        expected = called.get("name") if isinstance(called, Mapping) else None
-        if name is not None and expected is not None and name != expected:
+        id = message.get("tool_call_id")
+        allowed = known if writer.writes_ids_of_calls else ids[at : at + 1]
+        if id is not None and known and "None" not in known and repr(id) not in allowed:
             raise ConversationError(
-                f"message {index} has the name {name!r}, but is the result of a call of "
-                f"{expected!r}"
+                f"message {index} has the tool_call_id {id!r}, but is result {at} of the calls "
+                f"{', '.join(ids)}",
+                hint="put the results in the order of the calls, whose ids the template "
+                f"{writer.name!r} {'writes' if writer.writes_ids_of_calls else 'leaves out'}",
             )
+        at += 1
 
 
 # ---------------------------------------------------------------------------- the messages of a row
@@ -434,7 +380,7 @@ def _no_conversation(problem: str) -> ConversationError:
     return ConversationError(
         'a conversation must be a mapping with a list under "messages", or that list; this is '
         f"{problem}",
-        hint=_OTHER_ROWS,
+        hint="name another format with rows=, or pass pairs to render_preferences",
     )
 
 
@@ -445,13 +391,6 @@ def _of_messages(fields: dict[str, Any]) -> list[Any]:
     if type(messages) is not list and not is_list(messages):
         kind = "a mapping without it" if messages is None else f"one with {type(messages).__name__}"
         raise _no_conversation(kind)
-    first = messages[0] if messages else None
-    if isinstance(first, dict) and "role" not in first and {"from", "value"} <= first.keys():
-        raise ConversationError(
-            'message 0 must be a mapping with a string under "role", but it has "from" and "value"',
-            option="rows",
-            hint='pass rows="sharegpt"',
-        )
     return list(messages)
 
 
@@ -468,7 +407,8 @@ def _of_sharegpt(fields: dict[str, Any]) -> list[Any]:
     turns: Any = fields.pop(name) if name else None
     if not is_list(turns) or not turns:
         raise ConversationError('a row of sharegpt must have a list under "conversations"')
-    messages: list[Any] = _system(fields)
+    system = fields.pop("system", None)
+    messages: list[Any] = [{"role": "system", "content": system}] if system else []
     for number, turn in enumerate(turns):
         speaker = turn.get("from") if isinstance(turn, Mapping) else None
         if not isinstance(speaker, str) or speaker not in _SPEAKERS or "value" not in turn:
@@ -485,51 +425,33 @@ def _of_sharegpt(fields: dict[str, Any]) -> list[Any]:
 
 
 def _of_alpaca(fields: dict[str, Any]) -> list[Any]:
-    """The messages of a row of Alpaca: `instruction`, `input`, `output`, `system`, `history`."""
-    messages = _system(fields)
-    pairs = fields.pop("history", [])
-    if not is_list(pairs) or not all(is_list(pair) and len(pair) == 2 for pair in pairs):
-        raise ConversationError("history must be a list of pairs of a question and an answer")
-    for earlier, answer in pairs:
-        messages += [
-            {"role": "user", "content": earlier},
-            {"role": "assistant", "content": answer},
-        ]
-    texts = {name: fields.pop(name, "") for name in ("instruction", "input", "output")}
-    for name, text in texts.items():
-        if not isinstance(text, str):
-            raise ConversationError(f"{name} must be a string, not {type(text).__name__}")
-    if not texts["instruction"]:
-        raise ConversationError('a row of alpaca must have a string under "instruction"')
-    question = "\n".join(filter(None, (texts["instruction"], texts["input"])))
-    messages.append({"role": "user", "content": question})
-    if texts["output"]:
-        messages.append({"role": "assistant", "content": texts["output"]})
-    return messages
+    """The messages of a row of Alpaca: `instruction`, `input`, `output` and `system`."""
+    names = ("system", "instruction", "input", "output")
+    texts = [fields.pop(name, "") for name in names]
+    if not all(isinstance(text, str) for text in texts) or not texts[1]:
+        raise ConversationError(
+            'a row of alpaca must have a string under "instruction", and in its other fields'
+        )
+    system, instruction, given, answer = texts
+    question = "\n".join(filter(None, (instruction, given)))
+    turns = {"system": system, "user": question, "assistant": answer}
+    return [{"role": role, "content": text} for role, text in turns.items() if text]
 
 
 def _of_completion(fields: dict[str, Any]) -> list[Any]:
     """The messages of a prompt, which are not trained on, and those of its completion."""
-    return [
-        *({**m, "train": False} for m in _side(fields, "prompt", "user")),
-        *_side(fields, "completion", "assistant"),
-    ]
+    prompt = messages_of("prompt", fields.pop("prompt", None), "user")
+    answer = messages_of("completion", fields.pop("completion", None), ASSISTANT)
+    return [*({**message, "train": False} for message in prompt), *answer]
 
 
-def _side(fields: dict[str, Any], name: str, role: str) -> list[Any]:
-    value = fields.pop(name, None)
+def messages_of(name: str, value: Any, role: str) -> list[Any]:
+    """The messages in a field of a row: a list of them, or a text, which is one of the role."""
     if isinstance(value, str):
         return [{"role": role, "content": value}]
     if not is_list(value) or not value or not all(isinstance(one, Mapping) for one in value):
-        raise ConversationError(
-            f'a row of completion must have a string or a list of messages under "{name}"'
-        )
+        raise ConversationError(f"the row must have a string or a list of messages under {name!r}")
     return list(value)
-
-
-def _system(fields: dict[str, Any]) -> list[Any]:
-    text = fields.pop("system", None)
-    return [{"role": "system", "content": text}] if text else []
 
 
 #: What removes the fields of the messages from those of a row, and returns the messages.

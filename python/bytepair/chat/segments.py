@@ -20,9 +20,8 @@ from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 #: A row: a mapping with a list of messages under "messages", or that list; see `rows`.
 Conversation: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
-#: What truncation may cut: any id, whole messages from the end, or whole turns from the beginning;
-#: or whether the rest goes on in the next row.
-Truncate: TypeAlias = Literal["tokens", "messages", "turns", "split"]
+#: What truncation may cut: any id from the end, or whole turns from the beginning.
+Truncate: TypeAlias = Literal["tokens", "turns"]
 
 #: What to do with a conversation whose mask is all 0 or all 1.
 OnUntrained: TypeAlias = Literal["error", "keep"]
@@ -88,7 +87,6 @@ class Segments:
         *,
         join: bool,
         max_tokens: int | None = None,
-        truncate: Truncate = "tokens",
         errors: Errors,
         threads: int | None = 1,
     ) -> Encoded:
@@ -97,37 +95,22 @@ class Segments:
             check_whole("max_tokens", max_tokens)
         if errors != "replace":
             self.check_texts()
-        items, ends = self.items, self.ends
+        items = self.items
         if join and BREAK in items:
             items = [None if item == BREAK else item for item in items]
-        if max_tokens is not None and truncate == "messages":
-            inner = {i + 1 for i, item in enumerate(self.items) if item is None}
-            ends = sorted([*ends, *inner.difference(ends)])
         ids, mask, offsets = _core.render(
-            tokenizer, items, bytes(self.trained), ends, join=join, threads=threads
+            tokenizer, items, bytes(self.trained), self.ends, join=join, threads=threads
         )
-        if max_tokens is None:
-            return Encoded(ids, mask, offsets, offsets[1:] - offsets[:-1])
-        return self._cut(Encoded(ids, mask, offsets, None), ends, max_tokens)
-
-    def _cut(self, rendered: Encoded, ends: list[int], max_tokens: int) -> Encoded:
-        """The first ids of each conversation, up to the last of `ends` that fits if it is long."""
+        lengths = offsets[1:] - offsets[:-1]
+        if max_tokens is None or not (lengths > max_tokens).any():
+            return Encoded(ids, mask, offsets, lengths)
         import numpy as np
 
-        offsets = rendered.offsets
-        at = np.searchsorted(np.asarray(ends), np.asarray(self.ends), side="right")
-        wholes = np.concatenate([[0], offsets[at]]).astype(np.int64)
-        starts, lengths = wholes[:-1], np.diff(wholes)
-        if not (lengths > max_tokens).any():
-            return Encoded(rendered.ids, rendered.mask, wholes, lengths)
         kept = np.minimum(lengths, max_tokens)
-        if len(ends) > len(self.ends):
-            last = offsets[np.searchsorted(offsets, starts + kept, side="right") - 1]
-            kept = np.where(lengths > max_tokens, last - starts, lengths)
-        place = np.arange(wholes[-1]) - np.repeat(starts, lengths)
+        place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
         here = place < np.repeat(kept, lengths)
         cut = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
-        return Encoded(rendered.ids[here], rendered.mask[here], cut, lengths)
+        return Encoded(ids[here], mask[here], cut, lengths)
 
     def cut(self, start: int) -> None:
         """Remove all conversations from an item on."""
@@ -172,9 +155,9 @@ class Writer:
         """Append a conversation."""
         raise NotImplementedError
 
-    def write_pair(self, row: Any, out: Segments, options: Any) -> None:
-        """Append a conversation of a preference pair, whose prompt is encoded apart."""
-        self.write(row, out, options)
+    def write_answer(self, row: Any, count: int, out: Segments, options: Any) -> None:
+        """Append what a conversation adds to the prompt of its first `count` messages."""
+        raise NotImplementedError
 
     def joins_parts(self, role: str) -> bool:
         """Whether a list of text parts in messages of a role is read as one text."""

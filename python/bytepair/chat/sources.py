@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
@@ -48,8 +47,8 @@ def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator
         files = files_matching(source).files
         return itertools.chain.from_iterable(_read_file(file, options) for file in files)
     rows: Iterable[Any] = source
-    if _is_table(source):
-        rows = _read_tables(_tables(source), "the table", options)
+    if (tables := _tables(source)) is not None:
+        rows = _read_tables(tables, "the table", options)
     elif isinstance(source, Mapping):
         raise ConversationError("this is one conversation", hint="pass a list of conversations")
     elif not isinstance(source, Iterable):
@@ -62,13 +61,7 @@ def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator
 
 def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
     """The rows of a source by their number; those of tables and files are in memory."""
-    if _is_table(source):
-        from bytepair._internal.extras import pyarrow as pa
-
-        with _as_own_errors("the table"):
-            table = pa.concat_tables(_tables(source)) if _is_dataset(source) else source
-            return _TableRows(_rows_of(table, "the table", options))
-    if isinstance(source, str | os.PathLike):
+    if _tables(source) is not None or isinstance(source, str | os.PathLike):
         return [_valid(*placed) for placed in read(source, options)]
     is_sequence = hasattr(source, "__len__") and hasattr(source, "__getitem__")
     if isinstance(source, Mapping) or not is_sequence:
@@ -86,19 +79,12 @@ def _valid(place: str, row: Any) -> Any:
     return row
 
 
-def _is_table(source: Any) -> bool:
-    return is_arrow(source) or _is_dataset(source)
-
-
-def _is_dataset(source: Any) -> bool:
-    return hasattr(source, "with_format") and hasattr(source, "column_names")
-
-
-def _tables(source: Any) -> Iterable[Any]:
-    if not _is_dataset(source):
-        return [source]
-    tables: Iterable[Any] = source.with_format("arrow").iter(batch_size=_BATCH_ROWS)
-    return tables
+def _tables(source: Any) -> Iterable[Any] | None:
+    """The tables of Arrow data, a data frame or a data set of Hugging Face; else None."""
+    if hasattr(source, "with_format") and hasattr(source, "column_names"):
+        tables: Iterable[Any] = source.with_format("arrow").iter(batch_size=_BATCH_ROWS)
+        return tables
+    return [source] if is_arrow(source) else None
 
 
 # ---------------------------------------------------------------------------- files
@@ -138,10 +124,9 @@ def _parquet(file: Input, options: ChatOptions) -> Iterator[Any]:
     """The table of a parquet file, without the columns that are not read."""
     from bytepair._internal.extras import pyarrow_parquet as pq
 
-    names = pq.read_schema(file.path, filesystem=file.system).names
-    _check_once(names, file.name)
-    names = [name for name in names if name not in options.ignore_fields]
-    yield pq.read_table(file.path, columns=names, filesystem=file.system)
+    with pq.ParquetFile(file.path, filesystem=file.system) as opened:
+        names = opened.schema_arrow.names
+        yield opened.read([name for name in names if name not in options.ignore_fields])
 
 
 def _arrow_batches(file: Input) -> Iterator[Any]:
@@ -171,7 +156,7 @@ def _as_own_errors(place: str) -> Iterator[None]:
         yield
     except ConversationError:
         raise
-    except (pa.ArrowException, ValueError, OverflowError, OSError) as error:
+    except (pa.ArrowException, ValueError, KeyError, OverflowError, OSError) as error:
         raise ConversationError(f"{place} is not valid: {error}") from error
 
 
@@ -182,7 +167,6 @@ def _rows_of(source: Any, place: str, options: ChatOptions) -> Any:
         source = pa.array(source)
     if not isinstance(source, pa.Array | pa.ChunkedArray):
         table = pa.table(source)
-        _check_once(table.column_names, place)
         names = [name for name in table.column_names if name not in options.ignore_fields]
         if options.rows == "messages" and {*COLUMNS, "chosen"}.isdisjoint(names):
             raise ConversationError(
@@ -215,26 +199,6 @@ def _size(array: Any) -> int:
         hint = "convert it to lists and structs"
         raise ConversationError(f"a column has values of the type {kind}", hint=hint)
     return len(array) + sum(map(_size, inner))
-
-
-class _TableRows(Sequence[Any]):
-    """The rows of a table, converted when they are read."""
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-        self._noted: list[str] = []
-
-    def __len__(self) -> int:
-        return len(self._array)
-
-    def __getitem__(self, number: Any) -> Any:
-        with _as_own_errors(f"row {number} of the table"):
-            return _without_nulls(self._array[number].as_py(), self._noted)
-
-
-def _check_once(names: Sequence[str], place: str) -> None:
-    if twice := next((name for name, count in Counter(names).items() if count > 1), None):
-        raise ConversationError(f"{place} has several columns {twice!r}")
 
 
 def _without_nulls(value: Any, noted: list[str], free: bool = False) -> Any:

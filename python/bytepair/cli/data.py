@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -318,7 +319,6 @@ def plan(
 
 #: The layout of rows that are preference pairs.
 _PAIRS: Final = "preference"
-_ANSWERS: Final = ("chosen", "rejected")
 
 #: The templates that every tokenizer can be used with if it has their special tokens.
 TEMPLATES: Final = {
@@ -356,7 +356,7 @@ TEMPLATES: Final = {
 @option.choice(
     "--truncate",
     get_args(Truncate),
-    "How --max-tokens shortens: cut, drop messages or turns, or split.",
+    "How --max-tokens shortens: cut off the end, or drop the oldest turns.",
 )
 @option.choice(
     "--on-untrained", ["error", "keep", "drop"], "Conversations with nothing to train on."
@@ -367,7 +367,6 @@ TEMPLATES: Final = {
 )
 @option.threads
 @click.option("--count", is_flag=True, help="Write only the number of ids of each prompt.")
-@click.option("--statistics", type=OUTPUT_FILE, help="Write the numbers of the last line as JSON.")
 @click.option("--show", is_flag=True, help="Draw the tokens: green is trained on, red is not.")
 def render(
     source: str,
@@ -375,7 +374,6 @@ def render(
     pattern: str | None,
     out: Path | None,
     template: str | None,
-    statistics: Path | None,
     show: bool,
     count: bool,
     **options: Any,
@@ -392,31 +390,29 @@ def render(
     own_or_named = _template(tok, template)
     are_pairs = options["rows"] == _PAIRS
     if are_pairs:
-        no_pairs = ("train_on", "truncate", "pad_to", "pack_to", "statistics")
+        no_pairs = ("train_on", "truncate", "pad_to", "pack_to")
         option.refuse("pairs have all turns of their answers, and no rows", *no_pairs)
         options = {
             name: value for name, value in options.items() if name not in (*no_pairs, "rows")
         }
     how = option.taken(ChatOptions, options)
     if count:
-        option.refuse("prompts have no rows and no mask", "pad_to", "pack_to", "statistics")
+        option.refuse("prompts have no rows and no mask", "pad_to", "pack_to")
         _count(tok, source, own_or_named, how)
         return
     if out is not None:
-        from bytepair.chat.batch import check_can_save
+        from bytepair.chat.batch import parquet
 
-        check_can_save()  # before the work
+        pq = parquet()  # fails before the work
     render_all: Any = chat.render_preferences if are_pairs else bytepair.Tokenizer.render_batch
     batch = render_all(tok, source, template=own_or_named, options=how, **options)
     if not are_pairs:
         click.echo(batch.statistics, err=True)
-        if statistics is not None:
-            text = json.dumps(batch.statistics.to_json(), indent=2)
-            write_whole(statistics, f"{text}\n".encode(), overwrite=True)
     if out is not None:
-        path = batch.save(out, overwrite=True)  # the command has checked it
+        pq.write_table(batch.to_arrow(), stream := BytesIO())
+        write_whole(out, stream.getbuffer(), overwrite=True)  # the command has checked it
         what = ("pair" if are_pairs else "row") + "s" * (len(batch) != 1)
-        click.echo(f"{path}: {len(batch):,} {what}")
+        click.echo(f"{out}: {len(batch):,} {what}")
         return
     for line in map(_drawing(tok) if show else json.dumps, _rows(batch)):
         sys.stdout.write(f"{line}\n")
@@ -426,11 +422,11 @@ def _count(tok: bytepair.Tokenizer, source: str, template: Any, how: ChatOptions
     from bytepair.chat.batch import Gathered, gathered
     from bytepair.chat.sources import read
 
-    def prompt(row: Any) -> list[int]:
-        return tok.render_for_completion(row, template=template, options=how)
+    def length(row: Any) -> int:
+        return len(tok.render_for_completion(row, template=template, options=how))
 
     out = Gathered()
-    lengths = [len(ids) for _, ids in gathered(read(source, how), out, how, prompt)]
+    lengths = gathered(read(source, how), out, how, length)
     out.warn(len(lengths))
     sys.stdout.writelines(f"{length}\n" for length in lengths)
 
@@ -465,7 +461,9 @@ def _drawing(tok: bytepair.Tokenizer) -> Any:
         if "input_ids" in row:
             return tokens(row["input_ids"], row["loss_mask"])
         prompt = tokens(row["prompt_ids"], [0] * len(row["prompt_ids"]))
-        answers = [tokens(row[f"{name}_ids"], row[f"{name}_mask"]) for name in _ANSWERS]
+        answers = [
+            tokens(row[f"{name}_ids"], row[f"{name}_mask"]) for name in ("chosen", "rejected")
+        ]
         return "\n".join([prompt, *answers])
 
     return draw

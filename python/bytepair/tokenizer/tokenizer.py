@@ -474,21 +474,18 @@ class Tokenizer(_core.Tokenizer):
         """
         from bytepair.chat.prompt import render_fitted
         from bytepair.chat.renderer import nothing_to_learn, writer
-        from bytepair.chat.rows import DEFAULT, check_required, read_row
+        from bytepair.chat.rows import DEFAULT, read_row
         from bytepair.chat.segments import RenderedIds, Segments
 
         options = options or DEFAULT
         write, out = writer(self, template), Segments()
         row = read_row(conversation, write, options)
-        if options.require:
-            check_required(row, options)
-        if options.truncate in ("turns", "split"):
+        if options.truncate == "turns":
             encoded = render_fitted(write, row, options, max_tokens)
         else:
             write.write(row, out, options)
             encoded = out.encode(
-                self, join=write.join, max_tokens=max_tokens, truncate=options.truncate,
-                errors=options.errors,
+                self, join=write.join, max_tokens=max_tokens, errors=options.errors
             )  # fmt: skip
         ids, mask = encoded.ids.tolist(), encoded.mask.tolist()
         trained = sum(mask)
@@ -516,8 +513,7 @@ class Tokenizer(_core.Tokenizer):
             max_tokens: the maximum number of ids; None means no limit.
             drop: "oldest" leaves out the oldest turns of a longer prompt, but never the last one:
                 messages of the user with all that follows each. What comes before the first turn is
-                kept. `chat.render_prompt` also returns what was left out. With None, a longer
-                prompt is an error.
+                kept. With None, a longer prompt is an error.
             continue_final_message: whether the prompt goes on with the text of a last message that
                 the assistant has begun and is to complete.
 
@@ -533,12 +529,12 @@ class Tokenizer(_core.Tokenizer):
             '<|bos|><|user_start|>hi<|user_end|><|assistant_start|>'
         """
         from bytepair.chat.prompt import render_prompt
+        from bytepair.chat.rows import DEFAULT
 
         return render_prompt(
-            self, conversation,
-            max_tokens=max_tokens, drop=drop, template=template, options=options,
-            continue_final_message=continue_final_message,
-        ).ids  # fmt: skip
+            self, conversation, template=template, options=options or DEFAULT,
+            max_tokens=max_tokens, drop=drop, continue_final_message=continue_final_message,
+        )  # fmt: skip
 
     def render_batch(
         self,
