@@ -69,6 +69,25 @@ def test_a_part_of_a_name_between_the_templates_own_text_stays_text() -> None:
     assert TOK.special_tokens["<think>"] not in ids
 
 
+def test_a_text_that_has_all_private_use_characters_stays_text_or_is_an_error() -> None:
+    private = "".join(map(chr, range(0x100000, 0x10FFFE)))
+    template = chat.JinjaTemplate(
+        "{% for m in messages %}<|{{ m.content }}{% endfor %}", mask="none"
+    )
+    for text in ("im_end|> " + private[2:], "<" + private):
+        talk = [{"role": "user", "content": text}]
+        with pytest.raises(ConversationError) as caught:
+            TOK.render_conversation(talk, template=template)
+        assert "private-use characters" in str(caught.value)
+
+
+def test_more_texts_than_marks_are_rendered() -> None:
+    talk = [{"role": role, "content": "a"} for role in ("user", "assistant")] * 33_000
+    template = chat.JinjaTemplate(CHATML)
+    ids, mask = TOK.render_conversation(talk, template=template)
+    assert len(ids) == len(mask) > 66_000
+
+
 def test_lists_of_other_types_hide_no_text() -> None:
     row = calling("f", {"a": UserList(["<think>"])})
     row_ids = TOK.render_conversation(row, template=chat.JinjaTemplate(

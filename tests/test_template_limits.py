@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -16,8 +17,8 @@ import pytest
 import bytepair
 from bytepair import errors
 from bytepair.chat import JinjaTemplate, RenderProcess
-from bytepair.chat.rendering import Disguise
-from bytepair.chat.sandbox import compiled, render
+from bytepair.chat.rendering import Disguise, unmarked
+from bytepair.chat.sandbox import END_INDEX, INDEX, compiled, render
 from bytepair.errors import ConversationError
 from messages import told
 
@@ -200,7 +201,7 @@ def test_errors_of_templates_are_the_same_in_the_process() -> None:
     [
         "{{ cycler() }}", "{{ 'a text'|truncate(1) }}", "{{ 1e999 }}", "{{ x|unknown }}",
         "{{ x is unknown }}", "{% block a %}{% endblock %}{% block a %}{% endblock %}",
-        "{{ 9**9999 }}",
+        "{{ 9**9999 }}", "{{ raise_exception('\x1b]0;a\x07') }}",
     ],
 )  # fmt: skip
 def test_whatever_a_template_raises_is_an_error_of_the_conversation(source: str) -> None:
@@ -212,6 +213,7 @@ def test_whatever_a_template_raises_is_an_error_of_the_conversation(source: str)
             with pytest.raises(errors.ConversationError) as caught:
                 tok.render_conversation(talk, template=template)
             assert "more than" not in str(caught.value)
+            assert "\x1b" not in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize("option", ["memory_bytes", "seconds"])
@@ -259,6 +261,24 @@ def test_long_names_of_special_tokens_take_memory_in_proportion() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 50 * len("".join(names))
+
+
+def test_what_a_template_writes_has_a_limit_that_falls_with_the_number_of_special_tokens() -> None:
+    def rendered(special: int, written: int) -> int:
+        names = [f"<{number}>" for number in range(special)]
+        tok = bytepair.train(["hi"], 257 + special, special_tokens=names)
+        template = JinjaTemplate(f"{{{{ '<' * {written} + 'a' * 1000000 }}}}", mask="none")
+        return len(tok.render_conversation([{"role": "user", "content": ""}], template=template)[0])
+
+    assert rendered(2000, 10_000) > 10_000
+    with pytest.raises(errors.ConversationError) as caught:
+        rendered(2000, 100_000)
+    assert "100,000 characters" in str(caught.value)
+
+
+def test_marks_of_an_index_that_a_template_writes_itself_are_text() -> None:
+    forged = f"{INDEX}{'1' * 5000}{END_INDEX}"
+    assert unmarked(forged, has_blocks=True) == (forged, {}, [])
 
 
 def test_many_messages_are_within_the_limits() -> None:

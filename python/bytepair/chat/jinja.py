@@ -138,6 +138,8 @@ class JinjaTemplate:
 
 #: What looks for parts of the names of special tokens takes the square of their lengths.
 _MOST_NAME_CHARS: Final = 512
+#: The search for special tokens tries all of them at each character with which one begins.
+_MOST_TRIED: Final = 1 << 27
 
 
 class JinjaWriter(Writer):
@@ -157,6 +159,8 @@ class JinjaWriter(Writer):
                 f"{_MOST_NAME_CHARS} are the most"
             )
         self._find = re.compile(f"({'|'.join(map(re.escape, longest)) or '(?!)'})")
+        begins = re.escape("".join(name[0] for name in longest))
+        self._begins = re.compile(f"[{begins}]" if begins else "(?!)")
         self._mask = template.mask or ("blocks" if has_blocks(template.source) else "prefixes")
         self.has_mask = self._mask != "none"
         self._checks = self.has_mask and template.checks != "off"
@@ -227,12 +231,24 @@ class JinjaWriter(Writer):
 
     def _append(self, string: str, trained: int, disguise: Disguise, out: Segments) -> None:
         before = len(out.items)
-        for number, part in enumerate(self._find.split(string)):
+        for number, part in enumerate(self._divided(string)):
             if number % 2:
                 out.items.append(self.special[part])
             elif part:
                 out.items.append(disguise.take_off(part))
         out.trained += bytes([trained]) * (len(out.items) - before)
+
+    def _divided(self, string: str) -> list[str]:
+        """The texts and the special tokens of a rendered string, in turn."""
+        tried, begun = len(self.special), len(string)
+        if tried * begun > _MOST_TRIED:
+            begun -= len(self._begins.sub("", string))
+        if tried * begun > _MOST_TRIED:
+            raise ConversationError(
+                f"the template {self.name!r} writes {begun:,} characters with which special tokens "
+                f"begin; with {tried:,} tokens, {_MOST_TRIED // tried:,} are possible"
+            )
+        return self._find.split(string)
 
     def _strip(self, out: Segments, first: int) -> None:
         """Strip white space beside the special tokens that strip it."""
@@ -374,8 +390,8 @@ class JinjaWriter(Writer):
                 continue
             dropped = disguise.dropped(string) if marked else dropped
             if keys:
-                written = sorted(self._find.findall(string))
-            elif sorted(self._find.findall(string)) != written:
+                written = sorted(self._divided(string)[1::2])
+            elif sorted(self._divided(string)[1::2]) != written:
                 break  # a key is a part of a special token
             if disguise.take_off(without_indices(string)) == plain:
                 return self._rendering(string, disguise, hidden, dropped)

@@ -45,11 +45,14 @@ _TYPES: Final = frozenset(
 )  # fmt: skip
 _WORD: Final = re.compile(r"[\w$][\w .$-]*")
 
+#: A private-use character as JSON writes it.
+_ESCAPED: Final = re.compile(r"\\udb[c-f][0-9a-f]\\ud[c-f][0-9a-f]{2}")
+
 #: The fields of a part or a call that are texts of the message.
 _TEXTS: Final = ("text", "name", "arguments")
 
 #: The index of a message, and a mark of a block, in what a template writes.
-_INDEX: Final = re.compile(f"{INDEX}([0-9]+){END_INDEX}")
+_INDEX: Final = re.compile(f"{INDEX}([0-9]{{1,9}}){END_INDEX}")
 _MARK: Final = re.compile(f"{_INDEX.pattern}|[{START}{STOP}]")
 
 _HINT: Final = (
@@ -106,6 +109,11 @@ class Disguise:
         self.free: Iterator[str] = (chr(code) for code in _PRIVATE if chr(code) not in characters)
         self.places: dict[str, MessageText] = {}
         self._on = dict(zip(to_mask, self.free, strict=False))
+        if len(self._on) < len(to_mask):
+            raise ConversationError(
+                f"the conversation has nearly all of the {len(_PRIVATE):,} private-use characters "
+                f"from U+100000 on; {len(to_mask)} must be left to keep its texts apart"
+            )
         self._off = {mask: c for c, mask in self._on.items()}
         first = marks | {name[0] for name in names if everywhere}
         self._first = re.compile(f"[{re.escape(''.join(first))}]")
@@ -206,9 +214,10 @@ class Disguise:
         """Disguise a text and insert marks into it."""
         disguised = self.put_on(text)
         for at in reversed(_middles(text)):
-            mark = next(self.free)
-            self.places[mark], self._off[mark] = place, ""
-            disguised = disguised[:at] + mark + disguised[at:]
+            mark = next(self.free, None)  # texts beyond the number of such characters get none
+            if mark is not None:
+                self.places[mark], self._off[mark] = place, ""
+                disguised = disguised[:at] + mark + disguised[at:]
         return disguised
 
     def take_off(self, text: str) -> str:
@@ -218,9 +227,9 @@ class Disguise:
     def dropped(self, string: str) -> list[MessageText]:
         """The places of texts that are not in a rendered string; one of the tools' suffices."""
         missing, visible = set[MessageText](), set[MessageText]()
-        written = set(string)
+        written = {*string, *_ESCAPED.findall(string)}
         for mark, place in self.places.items():
-            is_there = mark in written or json.dumps(mark)[1:-1] in string
+            is_there = mark in written or json.dumps(mark)[1:-1] in written
             (visible if is_there else missing).add(place)
         missing -= visible & {_TOOLS}
         return [place for place in dict.fromkeys(self.places.values()) if place in missing]

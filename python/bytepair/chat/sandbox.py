@@ -21,7 +21,7 @@ from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from bytepair._internal.checks import refuse
-from bytepair.errors import ConversationError
+from bytepair.errors import ConversationError, visible
 
 if TYPE_CHECKING:
     import jinja2
@@ -136,7 +136,7 @@ def _environment() -> jinja2.Environment:
         return value
 
     def raise_exception(message: str) -> NoReturn:
-        raise jinja2.TemplateError(message)
+        raise jinja2.TemplateError(visible(str(message)))
 
     def to_json(
         value: Any,
