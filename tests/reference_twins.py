@@ -1,16 +1,43 @@
 """What few tokenizers do, in plain Python: the twins that the fast library is tested against.
 
-`bytepair.reference` has the algorithm itself. Here are parity and superwords, dropout, the spaces
-and the user-defined tokens of SentencePiece, pruning, and the packing of rows.
+`bytepair.reference` has the algorithm itself. Here are parity and superwords, byte fallback,
+dropout, the spaces and the user-defined tokens of SentencePiece, pruning, and the packing of rows.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bytepair.reference import Pair, count_pairs, learn, replace, tie_break, train
+from bytepair.reference import Pair, count_pairs, learn, replace, steps, tie_break, train
+
+
+def characters(pretoken: bytes, tokens: Container[bytes]) -> list[bytes]:
+    r"""Divide a pretoken into the parts from which merging starts under the rule of characters.
+
+    A character that is a token is one part; any other character is one part for each byte.
+
+    >>> characters("né".encode(), {b"n", "é".encode()}), characters("né".encode(), {b"n"})
+    ([b'n', b'\xc3\xa9'], [b'n', b'\xc3', b'\xa9'])
+    """
+    parts: list[bytes] = []
+    for character in pretoken.decode(errors="surrogateescape"):
+        part = character.encode(errors="surrogateescape")
+        parts += [part] if part in tokens else [bytes([byte]) for byte in part]
+    return parts
+
+
+def encode_characters(
+    pretoken: bytes, ids: Mapping[bytes, int], merges: Sequence[tuple[bytes, bytes]]
+) -> list[int]:
+    """Encode one pretoken by the rule of characters, which is that of models with byte fallback.
+
+    Only listed pairs merge, in the order of the list. `ids` has a token for each byte.
+    """
+    order = {pair: rank for rank, pair in reversed(list(enumerate(merges)))}
+    *_, parts = steps(characters(pretoken, ids), lambda left, right: order.get((left, right)))
+    return [ids[part] for part in parts]
 
 
 def train_superwords(

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import bytepair
 import reference_twins
 from against_tokenizers import differences
-from bytepair import _core, reference
+from bytepair import _core
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.properties.tokens import all_tokens
 from commands import package, run
@@ -78,7 +78,9 @@ def theirs_of(theirs: tokenizers.Tokenizer, text: str) -> list[int]:
 def plain_ids(tok: bytepair.Tokenizer, text: str, put: str) -> list[int]:
     """The ids by the reference, with the text as one pretoken."""
     data = reference_twins.spaced(text, put or "never").encode()
-    return reference.encode_characters(data, tok.mergeable_ranks(), tok.merges()) if data else []
+    return (
+        reference_twins.encode_characters(data, tok.mergeable_ranks(), tok.merges()) if data else []
+    )
 
 
 @pytest.mark.parametrize("across", [False, True])

@@ -226,13 +226,14 @@ def test_a_rank_file_takes_the_special_tokens_beside_it(tmp_path: Path) -> None:
     beside = bytepair.load(tmp_path / "qwen.tiktoken", pattern="nanochat")
     assert beside.special_tokens == tok.special_tokens
     words = ["qwen.tiktoken", "out.bytepair", "--pattern", "nanochat"]
-    for special in ("{}", "elsewhere.json", "names.json"):
+    (tmp_path / "none.json").write_text("{}")
+    for special in ("none.json", "elsewhere.json", "names.json"):
         if special == "elsewhere.json":
             config.rename(tmp_path / special)
         (tmp_path / "names.json").write_text(json.dumps(tok.special_tokens))
         run("convert", *words, "--special-tokens", special, "--force", cwd=tmp_path)
         made = bytepair.load(tmp_path / "out.bytepair")
-        assert made.special_tokens == ({} if special == "{}" else tok.special_tokens)
+        assert made.special_tokens == ({} if special == "none.json" else tok.special_tokens)
     for name in ("elsewhere.json", "names.json"):
         named = bytepair.load(
             tmp_path / "qwen.tiktoken", pattern="nanochat", special_tokens=tmp_path / name

@@ -15,7 +15,7 @@ import pytest
 
 import bytepair
 from bytepair.cli import COMMANDS
-from bytepair.errors import CountsError, DownloadError, FormatError, PlanError, ShardError
+from bytepair.errors import ArgumentError, CountsError, DownloadError, FormatError, ShardError
 from bytepair.training.options import TrainSettings
 from commands import message_of
 from formats import TARGETS, load_options, small, written
@@ -40,6 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A text, its counts, a tokenizer, a rank file and shards."""
     cwd = tmp_path_factory.mktemp("options")
     (cwd / "a.txt").write_text("hello hello help world " * 10)
+    (cwd / "names.json").write_text('{"<x>": 1}')
     tok = bytepair.train(cwd / "a.txt", 268)
     tok.save(cwd / "tokenizer")
     tok.export(cwd / "x.tiktoken", lossy=True)
@@ -94,7 +95,7 @@ def test_contradictory_or_ignored_options_are_wrong_usage(
         ("train counts.parquet --force --pattern gpt2", "the counts have the pattern"),
         ("convert tokenizer x.json --pattern gpt2", "not \"'(?:[sdmt]"),
         ("convert tokenizer x.json --revision main", "--revision main does not apply"),
-        ("convert tokenizer x.json --special-tokens {\"<x>\":1}", "<x>' does not exist"),
+        ("convert tokenizer x.json --special-tokens names.json", "<x>' does not exist"),
         ("verify nope", "there is no tokenizer at nope"),
         ("verify .", "there is no tokenizer at ."),
         ("verify tokenizer nope.parquet", "nope.parquet does not exist; check the path"),
@@ -205,7 +206,7 @@ def test_functions_refuse_what_they_would_ignore(tmp_path: Path) -> None:
         bytepair.extend(
             bytepair.train(counts, 266), counts, 1, reading=bytepair.Reading(column="body")
         )
-    with told(PlanError):
+    with told(ArgumentError):
         bytepair.plan.plan_data(1e6, depth=2, width=4)
     with told(DownloadError):
         bytepair.corpus.download_dataset(pattern="*.json")
@@ -253,4 +254,4 @@ def test_shards_without_a_manifest_are_not_verified(folder: Path, tmp_path: Path
     run("verify", "s", cwd=tmp_path)
     (tmp_path / "s" / "manifest.json").unlink()
     refused = run("verify", "s", cwd=tmp_path, code=1).stderr
-    assert b"s contains shard_000000.bin but no manifest.json" in refused
+    assert b"there is no s/manifest.json: no shards are here" in refused

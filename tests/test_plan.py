@@ -86,7 +86,7 @@ def test_too_small_a_data_set_is_said() -> None:
     ],
 )
 def test_invalid_options(options: dict[str, float]) -> None:
-    with told(bytepair.errors.PlanError):
+    with told(bytepair.errors.ArgumentError):
         plan_data(**options)  # type: ignore[arg-type]
 
 
@@ -94,7 +94,7 @@ def test_measuring_counts_characters(trained: bytepair.Tokenizer) -> None:
     chars_per_token, chars_per_second = bytepair.plan.measure(trained, ["héllo"] * 10)
     assert chars_per_token == 5 / len(trained.encode("héllo"))
     assert chars_per_second > 0
-    with told(bytepair.errors.PlanError):
+    with told(bytepair.errors.CorpusError):
         bytepair.plan.measure(trained, [])
 
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import bytepair
 import reference_twins
 from against_tokenizers import differences
-from bytepair import _core, reference
+from bytepair import _core
 from bytepair.chat import JinjaTemplate
 from bytepair.errors import FormatError, UnsupportedError
 from commands import run
@@ -102,7 +102,7 @@ def plain_ids(tok: bytepair.Tokenizer, text: bytes) -> list[int]:
     tokens = {token for token, id in ranks.items() if id in own_ids}
     ids: list[int] = []
     for part, is_token in reference_twins.user_defined_parts(text, tokens):
-        ids += [ranks[part]] if is_token else reference.encode_characters(part, ranks, merges)
+        ids += [ranks[part]] if is_token else reference_twins.encode_characters(part, ranks, merges)
     return ids
 
 

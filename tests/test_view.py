@@ -101,13 +101,3 @@ def test_contrast_on_terminals_and_in_notebooks() -> None:
         ratios = list(styles_contrasts(TOK.show(BOTH, mask, format="html")))
         assert len(ratios) == 2
         assert min(ratios) >= 4.5
-    assert min(styles_contrasts(TOK._repr_html_())) >= 4.5
-
-
-def test_a_notebook_shows_tokens_of_a_tokenizer(trained: bytepair.Tokenizer) -> None:
-    shown = trained._repr_html_()
-    assert shown.count('class="special"') == len(trained.special_tokens)
-    for id in (256, trained.token_id(max(trained.mergeable_ranks(), key=len))):
-        assert html.escape(view.readable(trained.token_bytes(id)).replace(" ", "·")) in shown
-    empty = bytepair.Tokenizer.from_ranks({b"a": 0}, pattern="gpt2")
-    assert "none" in empty._repr_html_()

@@ -18,7 +18,7 @@ __all__ = [
     "CountOverflowError", "CountsError", "DownloadError", "ExhaustedWarning", "FileFormatError",
     "FormatError", "InUseError", "LossError", "NotAFileError", "NotAFolderError",
     "NotFetchedError", "NotFoundError", "OutOfMemoryError", "OverwriteError", "PatternError",
-    "PlanError", "PortError", "ShardError", "SkippedWarning", "SpecialTokenError", "SpillError",
+    "PortError", "ShardError", "SkippedWarning", "SpecialTokenError", "SpillError",
     "SplitError", "UnknownIdError", "UnsupportedError", "VocabularyError",
 ]  # fmt: skip
 
@@ -260,10 +260,6 @@ class ArgumentError(BytepairError, ValueError, TypeError):
 
 class CountsError(BytepairError, ValueError):
     """A table of counts is invalid, or was counted with a different split pattern."""
-
-
-class PlanError(BytepairError, ValueError):
-    """A number of a plan is missing or invalid."""
 
 
 class ShardError(BytepairError, ValueError):

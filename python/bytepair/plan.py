@@ -12,10 +12,11 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
+from bytepair._internal.checks import check_choice, refuse
 from bytepair.corpus.column import Errors
 from bytepair.corpus.read import sample
 from bytepair.corpus.source import Reading, Source
-from bytepair.errors import PlanError
+from bytepair.errors import ArgumentError, CorpusError
 from bytepair.tokenizer import Tokenizer
 
 __all__ = [
@@ -134,7 +135,6 @@ def plan_data(
     ratio: float | None = None,
     chars_per_token: float | None = None,
     chars_per_second: float = CHARS_PER_SECOND,
-    chars_per_shard: int | None = None,
 ) -> DataPlan:
     """Estimate the data that training a model needs.
 
@@ -149,11 +149,10 @@ def plan_data(
         ratio: training tokens per parameter.
         chars_per_token: characters per token, as returned by `measure`.
         chars_per_second: characters encoded per second, as returned by `measure`.
-        chars_per_shard: characters per text shard.
 
     Raises:
-        PlanError: if the preset is unknown, neither `params` nor `depth` is given, all of `params`,
-            `depth` and `width` are given, or a number is not positive.
+        ArgumentError: if the preset is unknown, neither `params` nor `depth` is given, all of
+            `params`, `depth` and `width` are given, or a number is not positive.
 
     Example:
         >>> import bytepair
@@ -163,39 +162,32 @@ def plan_data(
         >>> bytepair.plan.plan_data(depth=24, preset="nanochat-2026", ratio=8).shards
         127
     """
-    if preset not in PRESETS:
-        raise PlanError(f"unknown preset {preset!r}", hint=f"pass one of {', '.join(PRESETS)}")
-    given: dict[str, Any] = {
-        "vocab_size": vocab_size, "ratio": ratio, "chars_per_token": chars_per_token,
-        "chars_per_shard": chars_per_shard,
-    }  # fmt: skip
+    check_choice("preset", preset, PRESETS)
+    given = {"vocab_size": vocab_size, "ratio": ratio, "chars_per_token": chars_per_token}
     others = {
-        "params": params,
-        "depth": depth,
-        "width": width,
-        "chars_per_second": chars_per_second,
-    }
-    for name, value in {**given, **others}.items():
+        "params": params, "depth": depth, "width": width, "chars_per_second": chars_per_second,
+    }  # fmt: skip
+    for name, value in (given | others).items():
         if value is not None and not 0 < value < math.inf:
-            raise PlanError(f"{name} is {value}; it must be positive")
-    numbers = replace(PRESETS[preset], **{n: v for n, v in given.items() if v is not None})
+            raise refuse(name, value, "above 0")
+    changes: dict[str, Any] = {name: n for name, n in given.items() if n is not None}
+    numbers = replace(PRESETS[preset], **changes)
     if params is not None and depth is not None and width is not None:
-        raise PlanError("params, width and depth are all given", hint="omit one of the three")
+        raise ArgumentError("params, width and depth are all given", hint="omit one of the three")
     if depth is not None and width is None:
         width = WIDTH_PER_LAYER * depth
     if params is None:
         if depth is None or width is None:
-            raise PlanError("pass the number of parameters (params) or of layers (depth)")
+            raise ArgumentError("pass the number of parameters (params) or of layers (depth)")
         # A layer has 4 matrices of width x width for attention and 8 for its MLP.
         params = (12 * depth * width + numbers.tables * numbers.vocab_size) * width
     tokens = params * numbers.ratio
     chars = tokens * numbers.chars_per_token
     shards = math.ceil(chars / numbers.chars_per_shard)
     disk_bytes = tokens * (2 if numbers.vocab_size <= 1 << 16 else 4)
-    return DataPlan(
-        params, tokens, chars, shards, numbers.shards, disk_bytes, chars / chars_per_second,
-        numbers.vocab_size, width,
-    )  # fmt: skip
+    seconds = chars / chars_per_second
+    sizes = numbers.shards, disk_bytes, seconds, numbers.vocab_size, width
+    return DataPlan(params, tokens, chars, shards, *sizes)
 
 
 class Measurement(NamedTuple):
@@ -221,7 +213,7 @@ def measure(
         errors: as in `bytepair.count`.
 
     Raises:
-        PlanError: if the source is empty.
+        CorpusError: if the source is empty.
 
     Example:
         >>> import bytepair
@@ -234,7 +226,7 @@ def measure(
     tokens = sum(map(len, tokenizer.encode_batch(documents)))
     seconds = time.perf_counter() - started
     if not tokens:
-        raise PlanError("the source has no text to measure")
+        raise CorpusError("the source has no text to measure")
     return Measurement(documents.chars / tokens, documents.chars / seconds)
 
 

@@ -18,23 +18,23 @@ produces a different result, the fast library is wrong.
     b'lowly'
 
 Special tokens are left out: they are cut out of a text before it is split. Plain versions of
-features that few tokenizers need (parity, superwords, dropout, pruning, rows) are in
-`tests/reference_twins.py`.
+features that few tokenizers need (parity, superwords, byte fallback, dropout, pruning, rows) are
+in `tests/reference_twins.py`.
 """
 
 import itertools
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bytepair._core import PATTERNS
 
 __all__ = [
-    "characters", "count", "count_pairs", "decode", "encode", "encode_characters", "encode_merges",
-    "learn", "replace", "split", "steps", "tie_break", "train", "vocabulary",
+    "count", "count_pairs", "decode", "encode", "encode_merges", "learn", "replace", "split",
+    "steps", "tie_break", "train", "vocabulary",
 ]  # fmt: skip
 
 Pair = tuple[int, int]
-Step = tuple[list[bytes], int | None, int | None]
 
 
 def split(text: str, pattern: str | Sequence[str]) -> list[bytes]:
@@ -49,31 +49,25 @@ def split(text: str, pattern: str | Sequence[str]) -> list[bytes]:
     """
     from bytepair._internal.extras import regex
 
-    step, *later_steps = [pattern] if isinstance(pattern, str) else pattern
-    pretokens, end = [], 0
-    source, at = PATTERNS.get(step, step), 0
+    first, *later = [pattern] if isinstance(pattern, str) else pattern
+    source = PATTERNS.get(first, first)
     # Only this version has `&&` in classes, and only the other one folds case as the core does.
     expression = regex.compile(source, regex.V1 if "&&" in source else regex.V0)
-    while match := expression.search(text, at):
+    pieces, end, at = [], 0, 0
+    while at <= len(text) and (match := expression.search(text, at)):
         at = max(match.end(), match.start() + 1)
         if match.group():
-            pretokens += [text[end : match.start()], match.group()]
+            pieces += [text[end : match.start()], match.group()]
             end = match.end()
-        if at > len(text):
-            break
-    pieces = [p for p in [*pretokens, text[end:]] if p]
-    if later_steps:
-        return [p for piece in pieces for p in split(piece, later_steps)]
-    return [p.encode() for p in pieces]
+    pieces = [piece for piece in (*pieces, text[end:]) if piece]
+    if later:
+        return [pretoken for piece in pieces for pretoken in split(piece, later)]
+    return [piece.encode() for piece in pieces]
 
 
 def count(texts: Iterable[str], pattern: str | Sequence[str]) -> dict[bytes, int]:
     """Count the pretokens of many texts; the dict is in order of first occurrence."""
-    counts: dict[bytes, int] = {}
-    for text in texts:
-        for pretoken in split(text, pattern):
-            counts[pretoken] = counts.get(pretoken, 0) + 1
-    return counts
+    return dict(Counter(pretoken for text in texts for pretoken in split(text, pattern)))
 
 
 def count_pairs(words: Iterable[tuple[Sequence[int], int]]) -> dict[Pair, int]:
@@ -81,11 +75,11 @@ def count_pairs(words: Iterable[tuple[Sequence[int], int]]) -> dict[Pair, int]:
 
     The dict is in order of first occurrence.
     """
-    pairs: dict[Pair, int] = {}
+    pairs: Counter[Pair] = Counter()
     for ids, times in words:
         for pair in itertools.pairwise(ids):
-            pairs[pair] = pairs.get(pair, 0) + times
-    return pairs
+            pairs[pair] += times
+    return dict(pairs)
 
 
 def replace(ids: Sequence[int], pair: Pair, new: int) -> list[int]:
@@ -119,18 +113,15 @@ def tie_break(ties: str, tokens: Sequence[bytes]) -> Callable[[Pair], Any]:
     def negated(token: Iterable[int]) -> list[int]:
         return [*(-byte for byte in token), 1]  # the 1 makes a prefix the lesser byte string
 
-    def characters(token: bytes) -> Iterable[int]:
-        return (byte + 256 * (byte not in printable) for byte in token)
+    def characters(token: bytes) -> list[int]:
+        return [byte + 256 * (byte not in printable) for byte in token]
 
     keys: dict[str, Callable[[Pair], Any]] = {
         "rustbpe": lambda pair: pair,
-        "hf": lambda pair: (place(pair[0]), place(pair[1])),
+        "hf": lambda pair: [place(i) for i in pair],
         "first-seen": lambda _: 0,  # `min` keeps the first of equals, and the dict is ordered
-        "bytes-max": lambda pair: (negated(tokens[pair[0]]), negated(tokens[pair[1]])),
-        "characters-max": lambda pair: (
-            negated(characters(tokens[pair[0]])),
-            negated(characters(tokens[pair[1]])),
-        ),
+        "bytes-max": lambda pair: [negated(tokens[i]) for i in pair],
+        "characters-max": lambda pair: [negated(characters(tokens[i])) for i in pair],
     }
     return keys[ties]
 
@@ -158,19 +149,18 @@ def learn(
     """Continue after the merges `first`, up to `merges` in all; tokens must be `allowed`."""
     learnt, tokens = list(first), vocabulary(first)
     while len(learnt) < merges:
-        counts = count_pairs(words).items()
         pairs = {
-            (left, right): n
-            for (left, right), n in counts
-            if n >= min_count and allowed(tokens[left] + tokens[right])
+            pair: n
+            for pair, n in count_pairs(words).items()
+            if n >= min_count and allowed(tokens[pair[0]] + tokens[pair[1]])
         }
         if not pairs:
             break
         key = tie_break(ties, tokens)
-        pair = min(pairs, key=lambda p: (-pairs[p], key(p)))
-        words = [(replace(ids, pair, len(tokens)), times) for ids, times in words]
-        tokens.append(tokens[pair[0]] + tokens[pair[1]])
-        learnt.append(pair)
+        best = min(pairs, key=lambda pair: (-pairs[pair], key(pair)))
+        words = [(replace(ids, best, len(tokens)), times) for ids, times in words]
+        tokens.append(tokens[best[0]] + tokens[best[1]])
+        learnt.append(best)
     return learnt
 
 
@@ -182,30 +172,23 @@ def vocabulary(merges: Iterable[Pair]) -> list[bytes]:
     return tokens
 
 
-def steps(
-    pretoken: bytes,
-    rank: Callable[[bytes, bytes], int | None],
-    first: Sequence[bytes] | None = None,
-) -> Iterator[Step]:
-    """Merge the bytes of one pretoken, pair by pair: the lowest rank first, of equals the leftmost.
+def steps(parts: list[bytes], rank: Callable[[bytes, bytes], int | None]) -> Iterator[list[bytes]]:
+    """Merge the parts of one pretoken, pair by pair: the lowest rank first, of equals the leftmost.
 
     `rank` returns the rank of two neighbours, or None if they do not merge. Yields the parts at the
-    start (single bytes, or the parts in `first`) with None and None, then after each merge the
-    parts, the index of the merged part, and the rank.
+    start, and after each merge.
 
-    >>> list(steps(b"low", lambda left, right: 7 if left + right == b"ow" else None))
-    [([b'l', b'o', b'w'], None, None), ([b'l', b'ow'], 1, 7)]
+    >>> list(steps([b"l", b"o", b"w"], lambda left, right: 7 if left + right == b"ow" else None))
+    [[b'l', b'o', b'w'], [b'l', b'ow']]
     """
-    parts = list(first) if first else [pretoken[i : i + 1] for i in range(len(pretoken))]
-    yield parts, None, None
     while True:
+        yield parts
         ranks = [rank(left, right) for left, right in itertools.pairwise(parts)]
         candidates = [(n, i) for i, n in enumerate(ranks) if n is not None]
         if not candidates:
             return
-        n, i = min(candidates)
+        _, i = min(candidates)
         parts = [*parts[:i], parts[i] + parts[i + 1], *parts[i + 2 :]]
-        yield parts, i, n
 
 
 def encode(pretoken: bytes, ranks: Mapping[bytes, int]) -> list[int]:
@@ -216,7 +199,9 @@ def encode(pretoken: bytes, ranks: Mapping[bytes, int]) -> list[int]:
     """
     if pretoken in ranks:
         return [ranks[pretoken]]
-    *_, (parts, _, _) = steps(pretoken, lambda left, right: ranks.get(left + right))
+    *_, parts = steps(
+        [bytes([byte]) for byte in pretoken], lambda left, right: ranks.get(left + right)
+    )
     return [ranks[part] for part in parts]
 
 
@@ -235,35 +220,9 @@ def encode_merges(
         return [ids[pretoken]]
     # If a pair is listed twice, its first place counts.
     order = {pair: rank for rank, pair in reversed(list(enumerate(merges)))}
-    *_, (parts, _, _) = steps(pretoken, lambda left, right: order.get((left, right)))
-    return [ids[part] for part in parts]
-
-
-def characters(pretoken: bytes, tokens: Container[bytes]) -> list[bytes]:
-    r"""Divide a pretoken into the parts from which merging starts under the rule of characters.
-
-    A character that is a token is one part; any other character is one part for each byte.
-
-    >>> characters("né".encode(), {b"n", "é".encode()}), characters("né".encode(), {b"n"})
-    ([b'n', b'\xc3\xa9'], [b'n', b'\xc3', b'\xa9'])
-    """
-    parts: list[bytes] = []
-    for character in pretoken.decode(errors="surrogateescape"):
-        part = character.encode(errors="surrogateescape")
-        parts += [part] if part in tokens else [bytes([byte]) for byte in part]
-    return parts
-
-
-def encode_characters(
-    pretoken: bytes, ids: Mapping[bytes, int], merges: Sequence[tuple[bytes, bytes]]
-) -> list[int]:
-    """Encode one pretoken by the rule of characters, which is that of models with byte fallback.
-
-    Only listed pairs merge, in the order of the list. `ids` has a token for each byte.
-    """
-    order = {pair: rank for rank, pair in reversed(list(enumerate(merges)))}
-    first = characters(pretoken, ids)
-    *_, (parts, _, _) = steps(pretoken, lambda left, right: order.get((left, right)), first)
+    *_, parts = steps(
+        [bytes([byte]) for byte in pretoken], lambda left, right: order.get((left, right))
+    )
     return [ids[part] for part in parts]
 
 

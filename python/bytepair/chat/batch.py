@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.checks import check_whole, place_of
-from bytepair._internal.drawing import brief_html
 from bytepair.chat.prompt import render_fitted
 from bytepair.chat.renderer import TemplateOrName, nothing_to_learn, writer
 from bytepair.chat.rows import ChatOptions, read_row
@@ -67,8 +66,6 @@ class RenderStatistics:
     rows: int = 0
     fill: float = 1.0
     first_skipped: list[str] = field(default_factory=list)
-
-    _repr_html_ = brief_html
 
     def __str__(self) -> str:
         """One line with the numbers that matter."""

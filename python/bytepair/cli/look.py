@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import sys
 import webbrowser
 from collections.abc import Callable, Collection, Sequence
@@ -35,9 +36,7 @@ TOKENS_SHOWN: Final = 12
 @click.argument("tokenizer", default="tokenizer")
 @option.pattern_of_file
 @click.option("--text", help="Show the tokens of this text instead.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Write the properties as JSON, without tokens."
-)
+@click.option("--json", "as_json", is_flag=True, help="Write the properties as JSON.")
 def inspect(tokenizer: str, pattern: str | None, text: str | None, as_json: bool) -> None:
     """Show the properties of a tokenizer, and its first, last and longest tokens.
 
@@ -52,14 +51,13 @@ def inspect(tokenizer: str, pattern: str | None, text: str | None, as_json: bool
     if as_json:
         click.echo(json.dumps(_values(tok), ensure_ascii=False, indent=1))
         return
-    names = [name for name, regex in bytepair.PATTERNS.items() if regex == tok.pattern]
     merged = [token for token in tok.mergeable_ranks() if len(token) > 1]
     longest = sorted(merged, key=len, reverse=True)
     rows = {
         "ids": f"{tok.vocab_size:,}",
         "merges": f"{len(merged):,}",
         "rule": tok.merge_rule,
-        **_rules(tok, names),
+        **_rules(tok),
         "unicode": bytepair.tokenizer.UNICODE_VERSION,
         "fingerprint": tok.fingerprint,
         "special": " ".join(f"{_named(n)}={i}" for n, i in tok.special_tokens.items()) or "none",
@@ -73,8 +71,9 @@ def inspect(tokenizer: str, pattern: str | None, text: str | None, as_json: bool
         click.echo(f"{name:>11}  {visible(value)}")
 
 
-def _rules(tok: bytepair.Tokenizer, names: list[str]) -> dict[str, str]:
+def _rules(tok: bytepair.Tokenizer) -> dict[str, str]:
     pattern, rules = tok.pattern, bytepair.tokenizer.text_rules(tok)
+    names = [name for name, regex in bytepair.PATTERNS.items() if regex == pattern]
     steps = (pattern,) if isinstance(pattern, str) else pattern or tuple(rules.pre_tokenizer)
     missing = " ".join(f"0x{byte:02X}" for byte in bytepair.tokenizer.uncovered(tok))
     fate = "left out of the ids" if rules.drops_uncovered else "an error in a text"
@@ -132,10 +131,8 @@ def vocabularies() -> None:
 @click.argument("source", nargs=-1)
 @option.choice("--by", ["ids", "tokens"], "Compare ids or the bytes of tokens.")
 @option.choice("--special", ["all", "text"], "Special tokens in the texts.")
-@click.option("--pattern", help="The split pattern of ONE, if its file does not contain one.")
-@click.option(
-    "--pattern-of-two", help="The split pattern of TWO, if its file does not contain one."
-)
+@click.option("--pattern", help="The split pattern of ONE, if its file lacks one.")
+@click.option("--pattern-of-two", help="The split pattern of TWO, if its file lacks one.")
 @option.max_chars
 @option.column
 @option.errors
@@ -143,16 +140,9 @@ def vocabularies() -> None:
 @option.quiet
 @option.as_json
 def compare(
-    one: str,
-    two: str,
-    source: tuple[str, ...],
-    pattern: str | None,
-    pattern_of_two: str | None,
-    as_json: bool,
-    by: Any,
-    special: Any,
-    **reading: Any,
-) -> None:
+    one: str, two: str, source: tuple[str, ...], pattern: str | None, pattern_of_two: str | None,
+    as_json: bool, by: Any, special: Any, **reading: Any,
+) -> None:  # fmt: skip
     """Find where two tokenizers first differ: the text, the byte and the tokens.
 
     ONE, TWO: a folder, a file or a published name such as gpt2. SOURCE: files, folders or globs of
@@ -183,9 +173,7 @@ def compare(
 @click.argument("counts", type=option.PATH, required=False)
 @option.pattern_of_file
 @option.merging
-@click.option(
-    "--superword-counts", type=option.PATH, help="For superwords: counts with the final pattern."
-)
+@click.option("--superword-counts", type=option.PATH, help="Counts with the pattern of superwords.")
 def verify(
     path: str,
     counts: Path | None,
@@ -212,17 +200,11 @@ def verify(
         verdict = bytepair.training.verify_merges(
             tok, read(counts), ties=ties, min_count=min_count, superword_counts=others
         )
-    elif Path(path, "manifest.json").exists():
+    elif Path(path, "manifest.json").exists() or next(Path(path).glob("*[0-9].bin"), None):
         option.refuse(f"{path} contains shards", "ties", "min_count", "pattern", "superword_counts")
         verdict = bytepair.shards.verify(path)
     else:
         option.refuse("it needs COUNTS", "ties", "min_count", "superword_counts")
-        if shard := next(Path(path).glob("*[0-9][0-9][0-9][0-9]*.bin"), None):
-            raise Failure(
-                f"{path} contains {shard.name} but no manifest.json: the shards are unfinished, or "
-                "their manifest was removed",
-                "run bytepair shard again to finish them",
-            )
         tok = bytepair.load(path, pattern=pattern, check=True)
         click.echo(f"verified, all tables are correct: {tok!r}")
         return
@@ -240,23 +222,12 @@ PROMPT = "Hello, world! How is this split? 안녕하세요, 你好，مرحبا 
     "bytepair explore my-tokenizer gpt2 --export page.html --text 'A text to send'",
 )
 @click.argument("tokenizers", nargs=-1)
-@click.option(
-    "--pattern",
-    "patterns",
-    multiple=True,
-    help="For files without a split pattern, in their order.",
-)
-@click.option(
-    "--host", default="127.0.0.1", help="The address to listen on; only loopback is private."
-)
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8765, help="The port; 0 for any free port."
-)
+@click.option("--pattern", "patterns", multiple=True, help="For files without one, in order.")
+@click.option("--host", default="127.0.0.1", help="The address; only loopback is private.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, help="The port; 0 for any.")
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
 @click.option("--export", type=OUTPUT_FILE, help="Write a page for one text that works offline.")
-@click.option(
-    "--all-views", is_flag=True, help="With --export: a page with all views, for any text."
-)
+@click.option("--all-views", is_flag=True, help="With --export: all views, for any text.")
 @click.option("--text", help="With --export: the text, instead of standard input.")
 @option.choice("--special", ["text", "all"], "With --export: as text or ids.")
 def explore(
@@ -359,30 +330,18 @@ def _loaded(name: str, patterns: list[str]) -> bytepair.Tokenizer:
     multiple=True,
     help="A tokenizer to compare with, or none.  [default: gpt2, cl100k_base, o200k_base]",
 )
-@click.option(
-    "--train", multiple=True, metavar="[NAME=]PATH", help="Training text; may be repeated."
-)
-@click.option(
-    "--val", multiple=True, metavar="[NAME=]PATH", help="Validation text; may be repeated."
-)
-@click.option(
-    "--max-chars", type=option.number, default="10M", help="The size of the sample of a text."
-)
+@click.option("--train", multiple=True, metavar="[NAME=]PATH", help="Training text.")
+@click.option("--val", multiple=True, metavar="[NAME=]PATH", help="Validation text.")
+@click.option("--max-chars", type=option.number, default="10M", help="Sample so much of a text.")
 @option.column
 @option.errors
 @option.max_document_bytes
 @option.quiet
 @click.option("--markdown", is_flag=True, help="Write Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Write all figures as JSON.")
-@click.option(
-    "--sizes", type=OUTPUT_FILE, help="Write bytes per token by vocabulary size: .csv or .svg."
-)
-@click.option(
-    "--token-bytes", type=OUTPUT_FILE, help="Write the bytes of each id: .npy, or .pt for torch."
-)
-@click.option(
-    "--parallel", multiple=True, metavar="NAME=PATH", help="The same text in each language."
-)
+@click.option("--sizes", type=OUTPUT_FILE, help="Write each vocabulary size: .csv or .svg.")
+@click.option("--token-bytes", type=OUTPUT_FILE, help="Write the bytes of each id: .npy or .pt.")
+@click.option("--parallel", multiple=True, metavar="NAME=PATH", help="The same text by language.")
 @click.option("--base", help="With --parallel: the reference language.")
 def evaluate(
     tokenizer: str,
@@ -405,10 +364,8 @@ def evaluate(
     """
     option.one_of("markdown", "as_json")
     if parallel:
-        option.refuse(
-            "--parallel reads its own text", "train", "val", "max_chars", "sizes",
-            "max_document_bytes",
-        )  # fmt: skip
+        others = "train", "val", "max_chars", "sizes", "max_document_bytes"
+        option.refuse("--parallel reads its own text", *others)
     else:
         option.refuse("it needs --parallel", "base")
         if not train and not val:
@@ -506,6 +463,7 @@ def _print(parts: Callable[[int], list[Any]]) -> None:
             raise BrokenPipeError  # the command ends as all others do, not with exit code 1
 
     # A table truncated to 80 columns would lose figures.
-    console = Output() if sys.stdout.isatty() else Output(width=200)
+    width = max(shutil.get_terminal_size().columns, 80) if sys.stdout.isatty() else 200
+    console = Output(width=width)
     for part in parts(console.width):
         console.print(part, crop=False)

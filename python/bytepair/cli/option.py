@@ -199,9 +199,7 @@ def check_outputs(ctx: click.Context) -> None:
 
 
 #: `--force` of a command whose function need not know.
-replacing = click.option(
-    "--force", "overwrite", is_flag=True, help="Replace an output file that exists."
-)
+replacing = click.option("--force", "overwrite", is_flag=True, help="Replace an existing file.")
 
 PATH: Final = click.Path(path_type=Path)
 _TIES: Final = get_args(inspect.get_annotations(bytepair.train, eval_str=True)["ties"])
@@ -357,9 +355,7 @@ PATTERN_HELP: Final = (
     f"The split pattern: a regular expression, or one of {', '.join(bytepair.PATTERNS)}."
 )
 pattern = click.option("--pattern", default="nanochat", help=PATTERN_HELP)
-column = click.option(
-    "--column", default="text", help="The parquet column or JSON field that holds the text."
-)
+column = click.option("--column", default="text", help="The column or JSON field of the text.")
 max_document_bytes = click.option(
     "--max-document-bytes", type=number, default="128M", help="The largest document, in bytes."
 )
@@ -368,12 +364,8 @@ threads = click.option(
     type=number,
     help="The maximum number of threads.  [default: BYTEPAIR_NUM_THREADS, or all processors]",
 )
-max_chars = click.option(
-    "--max-chars", type=number, help="Stop after the document that exceeds so many characters."
-)
-doc_cap = click.option(
-    "--doc-cap", type=number, help="Read at most this many characters of each document."
-)
+max_chars = click.option("--max-chars", type=number, help="Stop after so many characters.")
+doc_cap = click.option("--doc-cap", type=number, help="Read so many characters of a document.")
 errors = choice(
     "--errors", get_args(Errors), "At invalid text: stop, put U+FFFD, or skip the document."
 )
@@ -392,9 +384,7 @@ def _be_quiet(_: click.Context, __: click.Parameter, is_quiet: bool) -> None:
 quiet = click.option(
     "--quiet", "-q", is_flag=True, expose_value=False, callback=_be_quiet, help="Report nothing."
 )
-pattern_of_file = click.option(
-    "--pattern", help="The split pattern, if the tokenizer file does not contain one."
-)
+pattern_of_file = click.option("--pattern", help="The split pattern, if the file lacks one.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 TOKENIZER_HELP: Final = "A folder, a file, or a published name such as gpt2."
 tokenizer = together(
@@ -402,9 +392,7 @@ tokenizer = together(
 )
 merging = together(
     choice("--ties", _TIES, "Which of the pairs with equal counts is merged."),
-    click.option(
-        "--min-count", type=number, default=1, help="Merge only pairs that occur as often."
-    ),
+    click.option("--min-count", type=number, default=1, help="The least count of a pair."),
 )
 checkpoint = click.option(
     "--checkpoint", type=COUNTS_FILE, help="Save the counts so far to this file; resume from it."

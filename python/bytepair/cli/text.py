@@ -37,9 +37,7 @@ PIECE_BYTES: Final = 1 << 20
 @option.max_document_bytes
 @option.quiet
 @click.option("--text", help="Encode this text instead of files.")
-@click.option(
-    "--lines", is_flag=True, help="Treat each line as a document, without its line ending."
-)
+@click.option("--lines", is_flag=True, help="Each line is a document, without its end.")
 @option.choice(
     "--special",
     ["text", "all", "none", "error"],
@@ -221,9 +219,7 @@ def _lines(pieces: Iterable[str]) -> Iterator[str]:
 )
 @click.argument("ids", nargs=-1)
 @option.tokenizer
-@click.option(
-    "--lines", is_flag=True, help="Treat each line as a document; end each text with a newline."
-)
+@click.option("--lines", is_flag=True, help="Each line is a document, ended by a newline.")
 def decode(ids: tuple[str, ...], tokenizer: str, pattern: str | None, lines: bool) -> None:
     """Decode ids (separated by spaces, commas or brackets) to the bytes of their text.
 

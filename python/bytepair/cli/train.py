@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import shlex
 import sys
@@ -17,7 +16,6 @@ import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import BadValue, Misuse, in_words, tell, with_options
 from bytepair.cli.option import FOLDER, OUTPUT_FILE
-from bytepair.corpus.column import Errors
 from bytepair.files.outputs import check_output, remove_own, write_whole
 
 #: The default vocabulary size for the sample text, which is small.
@@ -35,7 +33,7 @@ vocabulary = option.together(
     ),
     click.option("--no-special-tokens", is_flag=True, help="Train without special tokens."),
     click.option(
-        "--reserved", type=click.IntRange(min=0), default=0, help="Ids reserved for special tokens."
+        "--reserved", type=click.IntRange(min=0), default=0, help="Ids for later special tokens."
     ),
     option.merging,
     title="Vocabulary",
@@ -44,9 +42,7 @@ vocabulary = option.together(
 
 several_sources = option.together(
     option.weight,
-    click.option(
-        "--mixture", metavar="NAME=SHARE,...", help="The share of each source; SOURCE is NAME=PATH."
-    ),
+    click.option("--mixture", metavar="NAME=SHARE,...", help="The share of each source."),
     click.option(
         "--parity",
         is_flag=True,
@@ -79,7 +75,7 @@ superword_options = option.together(
     ),
     click.option("--superword-pattern", help="The final split pattern.  [default: by lines]"),
     click.option(
-        "--superword-counts", type=option.PATH, help="If SOURCE is counts: those with this pattern."
+        "--superword-counts", type=option.PATH, help="If SOURCE is counts: others with it."
     ),
     title="Superwords",
 )
@@ -249,28 +245,19 @@ def _curve(sweep: bytepair.evaluate.Sweep) -> str:
 )
 @click.option("--source-format", help="The format to read.  [default: detected from the content]")
 @click.option("--pattern", help="The split pattern, if SOURCE does not contain one.")
-@click.option(
-    "--special-tokens", help="Special tokens that SOURCE lacks: JSON of names and ids, or its file."
-)
+@click.option("--special-tokens", type=option.PATH, help="Names and ids SOURCE lacks: a JSON file.")
 @option.roles
-@click.option(
-    "--sentencepiece-ids", is_flag=True, help="Renumber the tokens as run.c of llama2.c expects."
-)
-@click.option(
-    "--uncovered", type=click.Choice(["error", "drop"]), help="Text that no token covers."
-)
+@click.option("--sentencepiece-ids", is_flag=True, help="Renumber for run.c of llama2.c.")
+@click.option("--uncovered", type=click.Choice(["error", "drop"]), help="Text without tokens.")
 @option.force
 @click.option("--lossy", is_flag=True, help="Skip features that cannot be read or written.")
-@click.option(
-    "--allow-pickle", is_flag=True, help="Allow reading tokenizer.pkl; no code in it is executed."
-)
+@click.option("--allow-pickle", is_flag=True, help="Read tokenizer.pkl; its code is not run.")
 @click.option("--revision", help="The commit, tag or branch, if SOURCE is owner/name.")
 def convert(
     source: str,
     target: Path,
     format: str | None,
     source_format: str | None,
-    special_tokens: str | None,
     sentencepiece_ids: bool,
     overwrite: bool,
     lossy: bool,
@@ -281,10 +268,9 @@ def convert(
     SOURCE: a file, a folder, the name of a tiktoken encoding, or owner/name on the Hugging Face
     Hub. TARGET: the output file or folder.
     """
-    special = None if special_tokens is None else _special(special_tokens)
-    names = ("pattern", "allow_pickle", "revision", "uncovered")
+    names = ("pattern", "special_tokens", "allow_pickle", "revision", "uncovered")
     reading = {name: options.pop(name) for name in names}
-    tokenizer = bytepair.load(source, source_format, special_tokens=special, lossy=lossy, **reading)
+    tokenizer = bytepair.load(source, source_format, lossy=lossy, **reading)
     tokenizer = option.with_roles(tokenizer, options)
     if sentencepiece_ids:
         tokenizer = bytepair.engines.with_sentencepiece_ids(tokenizer)
@@ -300,18 +286,6 @@ def convert(
     click.echo(f"{tokenizer.vocab_size:,} ids written to {path}")
 
 
-def _special(text: str) -> dict[str, int] | str:
-    if not text.lstrip().startswith(("{", "[")):
-        return text
-    try:
-        tokens = json.loads(text)
-    except ValueError as error:
-        raise BadValue(f"invalid JSON: {error}", param_hint="--special-tokens") from None
-    if not isinstance(tokens, dict) or not all(type(id) is int for id in tokens.values()):
-        raise BadValue("expected a JSON object of names and ids", param_hint="--special-tokens")
-    return tokens
-
-
 @option.command(
     "bytepair count corpus/ -o counts.parquet",
     "bytepair prune my-tokenizer --counts counts.parquet -o smaller --ids ids.npy",
@@ -320,16 +294,10 @@ def _special(text: str) -> dict[str, int] | str:
 )
 @click.argument("tokenizer")
 @option.pattern_of_file
-@click.option(
-    "--counts", type=option.PATH, help="Keep the tokens that occur in this file of counts."
-)
-@click.option(
-    "--unreachable", is_flag=True, help="Remove only tokens that merging can never produce."
-)
+@click.option("--counts", type=option.PATH, help="Keep the tokens that occur in these counts.")
+@click.option("--unreachable", is_flag=True, help="Remove only what merging never produces.")
 @click.option("--vocab-size", type=option.size, help="Keep at most this many ids.")
-@click.option(
-    "--ids", type=OUTPUT_FILE, help="Write the map from old to new ids to this .npy file."
-)
+@click.option("--ids", type=OUTPUT_FILE, help="Write the new id of each old one: .npy.")
 @option.out_folder
 @option.force
 def prune(
@@ -396,14 +364,9 @@ def extend(
     source: tuple[str, ...],
     extra: int,
     pattern: str | None,
-    column: str,
-    errors: Errors,
-    max_chars: int | None,
-    ties: Any,
-    min_count: int,
-    threads: int | None,
     out: Path,
     overwrite: bool,
+    **options: Any,
 ) -> None:
     """Learn more tokens from new text; existing ids and merges stay the same.
 
@@ -414,11 +377,8 @@ def extend(
     if out.is_dir():
         check_output(out / "tokenizer.bytepair", overwrite=overwrite)
     tok = bytepair.load(tokenizer, pattern=pattern)
-    reading = bytepair.Reading(column=column, errors=errors, max_chars=max_chars)
-    larger = bytepair.extend(
-        tok, option.files(source), extra,
-        ties=ties, min_count=min_count, reading=reading, threads=threads,
-    )  # fmt: skip
+    reading = option.taken(bytepair.Reading, options)
+    larger = bytepair.extend(tok, option.files(source), extra, reading=reading, **options)
     path = larger.save(out, overwrite=overwrite)
     click.echo(f"{path}: {larger.vocab_size:,} ids, {larger.vocab_size - tok.vocab_size:,} more")
     _tell_next(tokenizer, path, "", pattern)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,24 +27,14 @@ from bytepair.corpus.source import Reading, Source, resolve
 from bytepair.formats import tiktoken
 from bytepair.tokenizer import Tokenizer, load
 
-#: What is compared: ids, or the bytes of their tokens.
-By: TypeAlias = Literal["ids", "tokens"]
-
 #: The number of tokens of each side that are shown from the first difference on.
 TOKENS_SHOWN: Final = 6
 
-#: Whether special tokens in a text are encoded as their ids or as ordinary text.
-SpecialOrText: TypeAlias = Literal["all", "text"]
-
-#: A function that encodes texts.
-Encode: TypeAlias = Callable[[list[str]], list[NDArray[np.int64]]]
-
-
 #: One of two tokenizers: its values, and how its own library encodes texts.
-Side: TypeAlias = tuple[Tokenizer, Encode]
+Side: TypeAlias = tuple[Tokenizer, Callable[[list[str]], list[NDArray[np.int64]]]]
 
 
-def _side(source: Any, special: SpecialOrText, pattern: str | None) -> Side:
+def _side(source: Any, special: Literal["all", "text"], pattern: str | None) -> Side:
     own = source if isinstance(source, Tokenizer) else load(source, pattern=pattern)
     inner = getattr(source, "backend_tokenizer", source)
     if isinstance(source, Tokenizer | str | os.PathLike):
@@ -138,8 +128,8 @@ def compare(
     two: Any,
     source: Source | None = None,
     *,
-    by: By = "ids",
-    special: SpecialOrText = "all",
+    by: Literal["ids", "tokens"] = "ids",
+    special: Literal["all", "text"] = "all",
     names: tuple[str, str] = ("one", "two"),
     patterns: tuple[str | None, str | None] = (None, None),
     reading: Reading = Reading(),
@@ -176,7 +166,7 @@ def compare(
         >>> first.row, first.byte, first.tokens
         (1, 4, ([b'hello'], [b'hel', b'lo']))
     """
-    check_choice("by", by, get_args(By))
+    check_choice("by", by, ("ids", "tokens"))
     check_choice("special", special, ("all", "text"))
     source = sample.paths() if source is None else source
     sides = [_side(one, special, patterns[0]), _side(two, special, patterns[1])]
@@ -186,7 +176,11 @@ def compare(
     difference: Difference | None = None
     skips = SkipLog()
     batches = read_batches(resolve(source, split="all"), reading, on_skip=skips.add)
-    for (name, start), documents in _addressed(batches):
+    for batch in batches:
+        documents = strings(batch)
+        name, start = "texts", texts_read
+        if isinstance(batch, Column):
+            name, start = batch.name, batch.first
         rows = zip(*(encode(documents) for _, encode in sides), strict=True)
         for row, ids in enumerate(rows, start):
             texts_read += 1
@@ -202,16 +196,6 @@ def compare(
                 difference = _difference(sides, (name, row), ids, compared)
     skips.warn()
     return Comparison(names, texts_read, tokens, differing, difference)
-
-
-def _addressed(batches: Iterable[Any]) -> Iterator[tuple[tuple[str, int], list[str]]]:
-    read = 0
-    for batch in batches:
-        if isinstance(batch, Column):
-            yield (batch.name, batch.first), strings(batch)
-        else:
-            yield ("texts", read), batch
-            read += len(batch)
 
 
 def _numbers(tok: Tokenizer, common: dict[tuple[bytes, bool], int]) -> NDArray[np.int64]:

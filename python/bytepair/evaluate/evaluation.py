@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bytepair import _core, sample
 from bytepair._internal.checks import DOCUMENT_BYTES, check_kind, check_many, check_mapping, refuse
-from bytepair._internal.drawing import brief, brief_html, html_table
+from bytepair._internal.drawing import brief
 from bytepair.corpus.column import Errors
 from bytepair.corpus.read import Sample
 from bytepair.corpus.read import sample as sample_of
@@ -99,18 +99,6 @@ class Compression:
     def ratio(self, name: str) -> float:
         """Bytes per token: more is better."""
         return self.bytes / self.tokens[name] if self.tokens[name] else 0.0
-
-    def difference(self, ours: str, theirs: str) -> float:
-        """How many more tokens ours needs, as a share of theirs: -0.1 is 10% fewer, 0.1 10% more.
-
-        Example:
-            >>> one = Compression("news", 100, {"ours": 27, "theirs": 30})
-            >>> round(one.difference("ours", "theirs"), 3)
-            -0.1
-        """
-        if not self.tokens[theirs]:
-            return 0.0
-        return self.tokens[ours] / self.tokens[theirs] - 1
 
 
 def compress(
@@ -254,7 +242,6 @@ class Evaluation:
     sweep: Sweep | None
 
     __repr__ = brief
-    _repr_html_ = brief_html
 
     @property
     def name(self) -> str:
@@ -304,37 +291,26 @@ def measure(
         ('mine', 11)
     """
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "pass the others as against=")
-    own = {}
-    for key, value in check_mapping("texts", texts or {}, "pass {name: documents}").items():
-        own[key] = list(check_many(f"texts[{key!r}]", value))
+    texts = check_mapping("texts", texts or {}, "pass {name: documents}")
+    own = {key: list(check_many(f"texts[{key!r}]", value)) for key, value in texts.items()}
     tokenizers, missing = rivals_of(tokenizer, name, against)
     languages = {who: by_language(one) for who, one in tokenizers.items()}
-    last, heldout = next(reversed(own.items()), ("", []))
-    corpus, sized = last, {last: heldout}
+    parity = {who: {one.code: one.parity for one in of} for who, of in languages.items()}
+    last, heldout = next(reversed(own.items()), ("the sample texts", []))
+    corpus, used, swept = last, heldout, heldout
     if not heldout:
-        corpus, sized = (
-            "the sample texts and sixty languages",
-            {"the sample texts": [*samples().values()]},
-        )
-    elif isinstance(drawn := (texts or {})[last], Sample) and not drawn.is_whole:
+        corpus, swept = "the sample texts and sixty languages", [*samples().values()]
+        used = [*swept, *declarations().values()]
+    elif isinstance(drawn := texts[last], Sample) and not drawn.is_whole:
         corpus = f"{last}: {drawn}"
-    [overall] = compress(tokenizers, sized)
+    sizes = None
+    if compression_curve(tokenizer).size:
+        sizes = sweep(tokenizer, swept, width=width)
     return Evaluation(
-        tokenizers=tokenizers,
-        missing=missing,
-        compression=compress(tokenizers, {**samples(), **own}),
-        overall=overall,
-        languages=languages[name],
-        parity={
-            who: {one.code: one.parity for one in results} for who, results in languages.items()
-        },
-        vocabulary=inspect(tokenizer),
-        use=use(tokenizer, heldout or [*samples().values(), *declarations().values()]),
-        corpus=corpus,
-        sweep=sweep(tokenizer, sized[overall.text], width=width)
-        if compression_curve(tokenizer).size
-        else None,
-    )
+        tokenizers, missing, compress(tokenizers, {**samples(), **own}),
+        compress(tokenizers, {last if heldout else "the sample texts": swept})[0],
+        languages[name], parity, inspect(tokenizer), use(tokenizer, used), corpus, sizes,
+    )  # fmt: skip
 
 
 def declarations() -> dict[str, str]:
@@ -416,18 +392,12 @@ def by_language(tokenizer: Tokenizer) -> list[Language]:
     check_kind("tokenizer", tokenizer, _core.Tokenizer)
     texts = declarations()
     tokens = dict(zip(texts, _core.count_batch(tokenizer, texts.values()).tolist(), strict=True))
-    languages = [
-        Language(
-            code=code,
-            name=LANGUAGES[code],
-            bytes=len(text.encode()),
-            characters=len(text),
-            words=None if code in UNSPACED else sum(map(bool, _BETWEEN_WORDS.split(text))),
-            tokens=tokens[code],
-            parity=tokens[code] / max(tokens["en"], 1),  # a normalizer may leave nothing
-        )
-        for code, text in texts.items()
-    ]
+    languages = []
+    for code, text in texts.items():
+        words = None if code in UNSPACED else sum(map(bool, _BETWEEN_WORDS.split(text)))
+        sizes = len(text.encode()), len(text), words, tokens[code]
+        parity = tokens[code] / max(tokens["en"], 1)  # a normalizer may leave nothing
+        languages.append(Language(code, LANGUAGES[code], *sizes, parity))
     return sorted(languages, key=lambda one: (one.code != "en", one.parity, one.code))
 
 
@@ -474,10 +444,6 @@ class Sweep:
         """Bytes per token of the training text at one size."""
         return float(self.bytes_per_token[np.searchsorted(self.sizes, size)])
 
-    def _repr_html_(self) -> str:
-        columns = (self.sizes, self.tokens, np.round(self.bytes_per_token, 3))
-        return html_table(["ids", "tokens", "bytes per token"], list(zip(*columns, strict=True)))
-
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write a CSV file with a header and one line per size; replace one only if asked."""
         columns = (self.sizes, self.tokens, self.bytes_per_token, self.embedding_parameters)
@@ -490,15 +456,9 @@ def compression_curve(tokenizer: Tokenizer) -> NDArray[np.uint64]:
     """The number of tokens of the training text before the first merge and after each merge.
 
     uint64, one more than merges; empty if the tokenizer was not created by training. The number
-    of bytes of the text, divided by these, is the bytes per token of each smaller vocabulary.
-
-    Args:
-        tokenizer: the tokenizer.
-
-    With superwords, the values up to the end of the first stage are those of its pattern, and
-    later ones go on from there. If the second pattern splits tokens of the first stage, all
-    later values differ by the same number: for the default pattern it is small (102 of
-    868,440 tokens of the sample texts).
+    of bytes of the text, divided by these, is the bytes per token of each smaller vocabulary. With
+    superwords, the tokens of the first stage that the second pattern splits are not counted as
+    split: 102 of 868,440 tokens of the sample texts.
 
     Example:
         >>> import bytepair
@@ -538,9 +498,8 @@ def sweep(
     check_many("heldout", heldout)
     curve = compression_curve(tokenizer)
     if not curve.size:
-        raise VocabularyError(
-            "compression by size is known only for tokenizers that bytepair trained"
-        )
+        problem = "compression by size is known only for tokenizers that bytepair trained"
+        raise VocabularyError(problem)
     smallest = tokenizer.vocab_size - (len(curve) - 1)
     sizes = np.arange(smallest, tokenizer.vocab_size + 1, dtype=np.int64)
     few = [s for n in range(points) if (s := tokenizer.vocab_size >> n) > smallest]

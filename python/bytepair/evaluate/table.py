@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
-from bytepair._internal.drawing import html_table, readable
+from bytepair._internal.drawing import readable
 from bytepair.errors import CorpusError, visible
 from bytepair.evaluate.evaluation import Compression, Evaluation, Language, gini
 from bytepair.evaluate.vocabulary import RENYI_ORDER
 from bytepair.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from rich.table import Table as RichTable
 
 
 @dataclass(frozen=True)
@@ -33,9 +30,6 @@ class Table:
     head: list[str]
     rows: list[list[str]]
 
-    def _repr_html_(self) -> str:
-        return html_table(self.head, self.rows)
-
     def to_markdown(self) -> str:
         """The table in Markdown, under its title."""
         lines = [f"## {self.title}", "", *([self.note, ""] if self.note else [])]
@@ -44,25 +38,29 @@ class Table:
         lines += ["| " + " | ".join(map(_escape, row)) + " |" for row in self.rows]
         return "\n".join(lines)
 
-    def to_terminal(self, width: int = 200) -> list[Any]:
-        """The table as the package `rich` prints it in this many columns.
+    _repr_markdown_ = to_markdown  # for notebooks
 
-        One that does not fit becomes one of two columns for each of its rows.
-        """
+    def to_terminal(self, width: int = 200) -> list[Any]:
+        """The table as the package `rich` prints it; where it is too wide, its head is folded."""
+        from rich.cells import cell_len
+        from rich.table import Table as RichTable
         from rich.text import Text
 
-        parts: list[Any] = [Text(f"\n{self.title}\n", style="bold")]
-        justify = "left" if self.title in {"Use", "Vocabulary", "Numbers"} else "right"
-        rows = [self.head, *self.rows]
-        if self.head[1:] == ["value"]:
-            parts.append(_grid(self.rows, None, justify))
-        elif widths := _widths(rows, width):
-            parts.append(_grid(rows, widths, justify))
-        else:
-            for row in self.rows:
-                pairs = [*map(list, zip(self.head, row, strict=True))]
-                parts += [_grid(pairs, None, justify), ""]
-        return [*parts, *([Text(self.note, style="dim")] if self.note else [])]
+        is_text = self.title in {"Use", "Vocabulary", "Numbers"}
+        rows = self.rows if self.head[1:] == ["value"] else [self.head, *self.rows]
+        columns = [*zip(*rows, strict=True)]
+        is_wide = sum(max(map(cell_len, column)) + 2 for column in columns) > width
+        grid = RichTable.grid(padding=(0, 2, 0, 0))
+        for number, (head, *cells) in enumerate(columns):
+            least = max(map(cell_len, (*head.split(), *cells)), default=0)
+            grid.add_column(
+                justify="right" if number and not is_text else "left", overflow="fold",
+                vertical="bottom", width=least if is_wide and not is_text else None,
+            )  # fmt: skip
+        for row in rows:
+            grid.add_row(*(Text(visible(cell)) for cell in row))
+        note = [Text(self.note, style="dim")] if self.note else []
+        return [Text(f"\n{self.title}\n", style="bold"), grid, *note]
 
 
 def tables(evaluation: Evaluation) -> list[Table]:
@@ -94,7 +92,7 @@ def summary(evaluation: Evaluation) -> str:
     one = evaluation.overall
     clauses: list[str] = []
     for theirs in rivals:
-        share = one.difference(ours, theirs)
+        share = one.tokens[ours] / one.tokens[theirs] - 1 if one.tokens[theirs] else 0
         much = f"{abs(share):.1%} {'more' if share > 0 else 'fewer'}" if share else "as many"
         what = "" if clauses else f" tokens for {one.text}"
         clauses.append(
@@ -126,7 +124,7 @@ def _languages(evaluation: Evaluation) -> Table:
         f"English for the same content; its mean is {sum(parities) / len(parities):.2f}."
     )
     head = ["language", "tokens", "bytes per token", "tokens per word"]
-    head += [f"parity, {evaluation.label(who)}" for who in evaluation.tokenizers]
+    head += [f"parity, {who}" for who in evaluation.tokenizers]
     first_and_last = (evaluation.languages[0], *reversed(evaluation.languages[-10:]))
     return Table("Languages", note, head, [_language(evaluation, one) for one in first_and_last])
 
@@ -268,9 +266,7 @@ def to_json(evaluation: Evaluation) -> str:
 
     lists = ("longest", "unreachable", "split", "unwhole")
     use = {name: value for name, value in vars(evaluation.use).items() if name != "counts"}
-    numbers = {
-        number: [readable(token) for token in split] for number, split in vocabulary.numbers.items()
-    }
+    numbers = {n: [readable(token) for token in split] for n, split in vocabulary.numbers.items()}
     value = {
         "name": evaluation.name,
         "fingerprint": tok.fingerprint,
@@ -294,12 +290,6 @@ def to_json(evaluation: Evaluation) -> str:
     return f"{text}\n"
 
 
-#: Longer words may be folded; numbers never are.
-UNFOLDED_CHARS: Final = 16
-#: The number of spaces between two columns.
-GAP_SPACES: Final = 2
-
-
 def to_terminal(evaluation: Evaluation, width: int = 200) -> list[Any]:
     """Make an evaluation what a console of the package `rich` prints in this many columns."""
     from rich.text import Text
@@ -308,38 +298,3 @@ def to_terminal(evaluation: Evaluation, width: int = 200) -> list[Any]:
     if evaluation.missing:
         parts.append(Text(f"left out: {', '.join(evaluation.missing)}", style="dim"))
     return [*parts, *(part for table in tables(evaluation) for part in table.to_terminal(width))]
-
-
-def _grid(rows: list[list[str]], widths: list[int] | None, justify: Any) -> RichTable:
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    grid = RichTable.grid(padding=(0, GAP_SPACES, 0, 0))
-    for number, least in enumerate(_least(rows)):
-        grid.add_column(
-            justify=justify if number else "left", overflow="fold", vertical="bottom",
-            min_width=least, width=widths[number] if widths else None,
-        )  # fmt: skip
-    for row in rows:
-        grid.add_row(*(Text(visible(cell)) for cell in row))
-    return grid
-
-
-def _least(rows: list[list[str]]) -> list[int]:
-    from rich.cells import cell_len
-
-    columns = (" ".join(column).split() for column in zip(*rows, strict=True))
-    return [min(max(map(cell_len, words), default=0), UNFOLDED_CHARS) for words in columns]
-
-
-def _widths(rows: list[list[str]], most: int) -> list[int]:
-    """The width of each column; free space goes to the narrowest. Empty if they do not fit."""
-    from rich.cells import cell_len
-
-    widths = _least(rows)
-    natural = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    free = most - sum(widths) - GAP_SPACES * (len(widths) - 1)
-    for _ in range(free):
-        if lacking := [n for n, width in enumerate(natural) if widths[n] < width]:
-            widths[min(lacking, key=widths.__getitem__)] += 1
-    return widths if free >= 0 else []

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.checks import check_kind, check_many, refuse
-from bytepair._internal.drawing import brief, brief_html
+from bytepair._internal.drawing import brief
 from bytepair.errors import ArgumentError
 from bytepair.files.outputs import write_whole
 from bytepair.formats.nanochat import tensor_file
@@ -71,7 +71,6 @@ class VocabularyReport:
     digits: dict[int, int]
 
     __repr__ = brief
-    _repr_html_ = brief_html
 
     @property
     def extra(self) -> int:
@@ -225,7 +224,6 @@ class Use:
     counts: NDArray[np.int64]
 
     __repr__ = brief
-    _repr_html_ = brief_html
 
 
 def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:
@@ -264,7 +262,7 @@ def renyi_efficiency(
     Args:
         counts: how often each token occurs.
         size: how many tokens there are.
-        order: the order of the entropy; 1 is that of Shannon.
+        order: the order of the entropy, which is not 1.
 
     Returns:
         Between 0 (one token does all) and 1 (all are used alike).
@@ -281,10 +279,7 @@ def renyi_efficiency(
     if size < 2 or not occurrences.size:
         return 0.0
     shares = occurrences / occurrences.sum()
-    if order == 1:
-        entropy = -float((shares * np.log(shares)).sum())
-    else:
-        entropy = float(np.log((shares**order).sum())) / (1 - order)
+    entropy = float(np.log((shares**order).sum())) / (1 - order)
     return entropy / float(np.log(size)) + 0.0  # no -0.0
 
 

@@ -5,9 +5,9 @@
     >>> tok.decode(tok.encode("another one"))
     'another one'
 
-`tokenizer` has the class, and the other modules the functions behind it: `show` (terminals and
-notebooks), `results` (what the core returns, files, and growing texts); and those that load or
-change tokenizers: `loading`, `vocabulary` (ids), `pruning`, `cover`.
+`tokenizer` has the class, and the other modules the functions behind it: `results` (what the core
+returns, files, and growing texts); and those that load or change tokenizers: `loading`,
+`vocabulary` (ids), `pruning`, `cover`.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

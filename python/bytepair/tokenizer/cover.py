@@ -17,7 +17,7 @@ up to the id that contains the end of the prompt. They are found in three steps.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from itertools import chain, islice, product
 from typing import Final, NamedTuple, TypeVar
@@ -85,25 +85,17 @@ def cover(
     last id, and the vocabulary has a token that joins the two for each of the tried letters.
 
     Args:
-        tokenizer: the tokenizer.
+        tokenizer: the tokenizer. The first call for it sorts its tokens; those of the last four
+            tokenizers are cached.
         text: the text so far.
         special: as in `encode`, for the text so far. The continuation is ordinary text, even if
             it would complete the name of a special token.
         limit: the largest number of endings. A text that ends with a space has some 100,000, since
             most tokens begin with one.
 
-    Returns:
-        A `Cover`: `ids`, the common first ids, `endings`, the alternatives that follow, and
-        whether these are all.
-
     Raises:
         PatternError: if the split pattern is not a published one (but kimi) or a variation of it,
             or normalizes texts: then a continuation may change any id.
-        SpecialTokenError: as in `encode`.
-
-    The first call for a tokenizer sorts its tokens; the sorted tokens of the last four
-    tokenizers are cached. The time grows with the number of tokens that begin with a suffix of
-    the text, up to `limit`.
 
     Example:
         >>> import bytepair
@@ -268,28 +260,19 @@ def _characters(begun: bytes) -> Iterator[str]:
             continue
 
 
-def _batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    iterator = iter(items)
-    while batch := list(islice(iterator, size)):
+def _batches(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
+    while batch := list(islice(items, size)):
         yield batch
 
 
 class _Index(NamedTuple):
-    """The ordinary tokens, and a tokenizer that always merges.
-
-    Attributes:
-        ids: the tokens and their ids.
-        tokens: the tokens, sorted.
-        merging: a tokenizer that encodes a pretoken by merging even if it is a token.
-        whole_wins: whether a pretoken that is a token becomes that token without merging.
-        longest: the length of the longest token in bytes.
-    """
+    """The ordinary tokens, and a tokenizer that always merges."""
 
     ids: dict[bytes, int]
-    tokens: list[bytes]
-    merging: _core.Tokenizer
-    whole_wins: bool
-    longest: int
+    tokens: list[bytes]  # sorted
+    merging: _core.Tokenizer  # encodes a pretoken by merging even if it is a token
+    whole_wins: bool  # whether a pretoken that is a token becomes that token without merging
+    longest: int  # in bytes
 
     def starting_with(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
         """The tokens with this prefix, and their ids."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bytepair import _core
-from bytepair._internal.checks import refuse
+from bytepair._internal.checks import check_choice, refuse
 from bytepair.errors import (
     FileFormatError,
     FormatError,
@@ -75,12 +75,10 @@ def load(
             "error" for files of other libraries.
 
     Raises:
-        ValueError: if `uncovered` has another value.
         NotFoundError: if the file does not exist.
         FileFormatError: if the file is damaged or of an unknown format; the message contains the
             place.
-        FormatError: if the file contradicts the given pattern, special tokens or format, or a
-            revision is given for a source that is not a repository.
+        FormatError: if the file contradicts the given pattern, special tokens or format.
         UnsupportedError: if the file uses a feature that cannot be reproduced exactly.
 
     Example:
@@ -97,8 +95,7 @@ def load(
         raise NotFoundError("the path is empty", hint="pass a file, a folder or a name")
     if source is None or isinstance(source, bytes | list | tuple | dict):
         raise refuse("source", source, "a path, a name or a tokenizer of another library")
-    if uncovered not in (None, "error", "drop"):
-        raise refuse("uncovered", uncovered, '"error" or "drop"')
+    check_choice("uncovered", uncovered, (None, "error", "drop"))
     regex = None if pattern is None else _core.pattern(pattern)
     if isinstance(special_tokens, str | os.PathLike):
         from bytepair.formats.tiktoken import listed
@@ -126,15 +123,14 @@ def _check_options(
     special_tokens: Mapping[str, int],
     place: str,
 ) -> None:
+    """Check that a file does not contradict the values that were passed."""
     if pattern is not None and tok.pattern != pattern:
         text = f"the split pattern is {tok.pattern!r}, not {pattern!r}"
         raise FormatError(place, text, option="pattern", value=pattern, hint="omit pattern=")
     for name, id in special_tokens.items():
-        actual = tok.special_tokens.get(name)
-        if actual != id:
+        if (actual := tok.special_tokens.get(name)) != id:
             there = "does not exist" if actual is None else f"has the id {actual}"
-            text = f"the special token {name!r} {there}, not {id}"
-            hint = "omit special_tokens="
+            text, hint = f"the special token {name!r} {there}, not {id}", "omit special_tokens="
             raise FormatError(place, text, option="special_tokens", value=name, hint=hint)
 
 
@@ -173,10 +169,6 @@ def pretokenize(text: str, pattern: str | Sequence[str] | Tokenizer = "nanochat"
 
     Returns:
         The pretokens, in order; their concatenation is the text.
-
-    Raises:
-        PatternError: if the pattern is neither a name nor a regular expression.
-        SplitError: if the regular expression fails on the text.
 
     Example:
         >>> import bytepair

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from bytepair import _core, reference
+from bytepair import _core
 from bytepair._internal.checks import check_kind, integers
 from bytepair.errors import ArgumentError, CountsError, VocabularyError
 from bytepair.tokenizer.vocabulary import renumbered
@@ -42,7 +42,6 @@ _OF_TRAINING: Final = {
 }  # fmt: skip
 
 
-@runtime_checkable
 class PretokenCounts(Protocol):
     """The interface of `bytepair.Counts`: how often each pretoken of a corpus occurs."""
 
@@ -140,11 +139,11 @@ def prune(
 
 
 def _tokens_to_keep(
-    tokenizer: _core.Tokenizer, keep: Keep, vocab_size: int | None, drop: Iterable[int] | None
+    tokenizer: _core.Tokenizer, keep: Any, vocab_size: int | None, drop: Iterable[int] | None
 ) -> set[bytes]:
     if (keep is None) == (drop is None):
         raise ArgumentError("pass either keep (what to keep) or drop (the ids to remove)")
-    is_counts = isinstance(keep, PretokenCounts | Mapping)
+    is_counts = hasattr(keep, "items")
     if vocab_size is not None and not is_counts:
         message = "vocab_size needs counts, which determine what to keep"
         raise ArgumentError(message, option="vocab_size", value=vocab_size)
@@ -155,7 +154,7 @@ def _tokens_to_keep(
     always = with_ancestors(own, pairs)
     if isinstance(keep, int | Integral):
         return _first(tokens, pairs, always, _room(tokenizer, int(keep), always))
-    if isinstance(keep, PretokenCounts | Mapping):
+    if is_counts:
         occurrences = uses(tokenizer, keep)
         candidates = with_ancestors({t for t in tokens if occurrences.get(t)} | always, pairs)
         if vocab_size is None:
@@ -292,28 +291,26 @@ def parents(tokenizer: _core.Tokenizer) -> Parents:
     for id in (*unreachable(tokenizer), *_core.text_rules(tokenizer).user_defined):
         pairs_by_token.pop(tokenizer.token_bytes(id), None)
     order = {pair: rank for rank, pair in reversed(list(enumerate(merges)))}
-    first = first_parts(tokenizer)
+    characters = tokenizer.mergeable_ranks() if tokenizer.merge_rule == "characters" else ()
     return {
-        token: pairs[0] if len(set(pairs)) == 1 else _last_pair(token, order, first)
+        token: pairs[0]
+        if len(set(pairs)) == 1
+        else _last_pair(first_parts(token, characters), order)
         for token, pairs in pairs_by_token.items()
     }
 
 
-def first_parts(tokenizer: _core.Tokenizer) -> Callable[[bytes], list[bytes] | None]:
-    """A function that returns the initial parts of merging a pretoken; None means its bytes."""
-    if tokenizer.merge_rule != "characters":
-        return lambda _: None
-    tokens = tokenizer.mergeable_ranks()
-    return lambda pretoken: reference.characters(pretoken, tokens)
+def first_parts(token: bytes, characters: Container[bytes]) -> list[bytes]:
+    """The parts from which merging starts: these characters, and the bytes of all others."""
+    parts: list[bytes] = []
+    for character in token.decode(errors="surrogateescape"):
+        part = character.encode(errors="surrogateescape")
+        parts += [part] if part in characters else [bytes([byte]) for byte in part]
+    return parts
 
 
-def _last_pair(
-    token: bytes,
-    order: dict[tuple[bytes, bytes], int],
-    first: Callable[[bytes], list[bytes] | None],
-) -> tuple[bytes, bytes]:
-    """The last pair merged in the bytes of a reachable token, if several pairs are listed."""
-    parts = first(token) or [token[i : i + 1] for i in range(len(token))]
+def _last_pair(parts: list[bytes], order: dict[tuple[bytes, bytes], int]) -> tuple[bytes, bytes]:
+    """The last pair merged in the parts of a reachable token, if several pairs are listed."""
     before, after = list(range(-1, len(parts) - 1)), list(range(1, len(parts) + 1))
     # A queue, since a file may have long tokens: trying all pairs at each step takes their square.
     queue: list[tuple[int, int, bytes, bytes]] = []

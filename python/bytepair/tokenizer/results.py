@@ -126,9 +126,7 @@ class Session:
     points is encoded again from the last one each time: a very long run of letters or white space,
     or the whole text if `bytepair.tokenizer.split_engine(tok)` is "regex", or contains such a step.
 
-    Memory: 4 bytes per id, the text after the stable ids, and some kilobytes. Sessions share only
-    the common part of forks and the caches of the tokenizer. A session may be used by one thread at
-    a time.
+    A session takes 4 bytes per id and some kilobytes; one thread at a time may use it.
 
     Example:
         >>> import bytepair
@@ -157,16 +155,11 @@ class Session:
     def append(self, text: str) -> Change:
         """Append text.
 
-        Args:
-            text: the new text; it may end anywhere, even within a word, a special token or a pair
-                of surrogates.
+        The text may end anywhere, even within a word, a special token or a pair of surrogates.
+        After an error, which is as in `encode` for the whole text, the session is unchanged.
 
         Returns:
             The change of the ids: remove the last `removed` ids, then append `ids`.
-
-        Raises:
-            SpecialTokenError: as in `encode` for the whole text.
-            SplitError: as in `encode`. The session is then unchanged.
 
         Example:
             >>> import bytepair
@@ -208,8 +201,7 @@ class Session:
     def fork(self) -> Self:
         """An independent session with the same text.
 
-        It takes constant time, because both share the stable ids. The first `append` to a fork
-        copies at most 4096 ids, and the text and ids that are not stable.
+        It takes constant time, because both share the stable ids.
         """
         new = object.__new__(type(self))
         new._core = self._core.fork()

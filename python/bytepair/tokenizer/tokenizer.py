@@ -117,7 +117,7 @@ class Tokenizer(_core.Tokenizer):
             >>> tok.encode("abc")
             [256, 99]
         """
-        rules = _core.TextRules(_core.pattern(pattern), normalizer=_names(normalizer))
+        rules = _rules(pattern, normalizer)
         return cls(_core.Model.from_ranks(mergeable_ranks, rules, special_tokens or {}))
 
     @classmethod
@@ -133,17 +133,9 @@ class Tokenizer(_core.Tokenizer):
     ) -> Self:
         """Create a tokenizer from a vocabulary and a list of merges, as in Hugging Face tokenizers.
 
-        Args:
-            tokens: the bytes of each token and its id.
-            merges: the pairs of tokens to merge, in order.
-            pattern: as in `from_ranks`.
-            special_tokens: as in `from_ranks`.
-            normalizer: as in `from_ranks`.
-            ignore_merges: whether a pretoken that is a token becomes that token without merging.
-
-        Raises:
-            VocabularyError: if the vocabulary is invalid, or a merge does not produce a token.
-            PatternError: if the pattern is neither a name nor a regular expression.
+        `tokens` are the bytes of each token and its id, and `merges` the pairs of tokens to merge,
+        in order; each must produce a token. With `ignore_merges`, a pretoken that is a token
+        becomes that token without merging. All else is as in `from_ranks`.
 
         Example:
             >>> import bytepair
@@ -152,8 +144,7 @@ class Tokenizer(_core.Tokenizer):
             >>> tok.encode("abc")
             [256, 99]
         """
-        rules = _core.TextRules(_core.pattern(pattern), normalizer=_names(normalizer))
-        special = special_tokens or {}
+        rules, special = _rules(pattern, normalizer), special_tokens or {}
         return cls(_core.Model.from_merges(tokens, merges, rules, special, ignore_merges))
 
     # ------------------------------------------------------------------ roles and changes
@@ -195,7 +186,6 @@ class Tokenizer(_core.Tokenizer):
                 is given to what is no special token.
             VocabularyError: if the tokenizer is smaller than `vocab_size`, or was not created by
                 training.
-            ArgumentError: if a role does not exist, names have no order, or `repeats` is negative.
 
         Example:
             >>> import bytepair
@@ -280,8 +270,7 @@ class Tokenizer(_core.Tokenizer):
     ) -> tuple[Ids, NDArray[np.int64]]:
         """Encode a file in parallel.
 
-        The suffix determines how the file is read, as for `bytepair.train`: parquet or jsonl (one
-        document per row), or text, optionally compressed as `.gz` or `.zst`. Plain text is
+        The suffix determines how the file is read, as for `bytepair.train`. Plain text is
         memory-mapped and must not be modified meanwhile: ids would be wrong, and if it is
         truncated, the system ends the process (SIGBUS); `memory_map=False` reads it instead. With a
         named split pattern, a long document is divided between threads at places that do not change
@@ -292,16 +281,14 @@ class Tokenizer(_core.Tokenizer):
             separator: the string between two documents of plain text; it is not part of them. None
                 means that the file is one document. As with `str.split`, n separators give n + 1
                 documents.
-            errors: as in `bytepair.count`.
-            column: the table column or JSON field that contains the text.
-            max_document_bytes: the maximum size of a document, except in plain text; a longer one
-                is an error.
+            errors: as in `bytepair.Reading`.
+            column: as in `bytepair.Reading`.
+            max_document_bytes: as in `bytepair.Reading`; plain text has no limit.
             memory_map: whether to map a file of plain text instead of reading it.
             special: as in `encode`.
             prepend: as in `encode`, for each document.
             append: as in `encode`, for each document.
-            threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
-                processors.
+            threads: as in `bytepair.train`.
 
         Returns:
             The ids of all documents, concatenated, and the offsets, one more than documents:
@@ -311,10 +298,7 @@ class Tokenizer(_core.Tokenizer):
             OSError: if the file cannot be read.
             CorpusError: if the file is not UTF-8, or not valid for its suffix; the message contains
                 the place.
-            ValueError: if the separator is empty, or given for a file that is not plain text, or
-                `errors` has another value.
-            SpecialTokenError: as in `encode`.
-            SplitError: as in `encode`.
+            ArgumentError: if the separator is empty, or given for a file that is not plain text.
 
         Example:
             >>> import bytepair, pathlib, tempfile
@@ -346,12 +330,7 @@ class Tokenizer(_core.Tokenizer):
             special: as in `encode`.
 
         Yields:
-            The ids of the whole text: `encode("".join(texts), special=special)`.
-
-        Raises:
-            ArgumentError: if `texts` is a text, a mapping or a table.
-            SpecialTokenError: as in `encode`.
-            SplitError: as in `encode`.
+            The ids of the whole text: `encode("".join(texts), special=special)`, with its errors.
 
         Example:
             >>> import bytepair
@@ -391,8 +370,7 @@ class Tokenizer(_core.Tokenizer):
             characters as `<U+200D>`, special tokens as `⟪<|bos|>⟫`, which never occurs for text.
 
         Raises:
-            ValueError: if the mask and the ids have different lengths, or the format is unknown.
-            SpecialTokenError: as in `encode`.
+            ArgumentError: if the mask and the ids have different lengths.
             UnknownIdError: if an id is not in the vocabulary.
 
         Example:
@@ -405,7 +383,7 @@ class Tokenizer(_core.Tokenizer):
             >>> "id 259" in tok.show("hello", format="html")
             True
         """
-        from bytepair.tokenizer.show import html, terminal
+        from bytepair._internal.drawing import html, terminal
 
         check_choice("format", format, ("terminal", "html"))
         if isinstance(text_or_ids, str):
@@ -459,7 +437,6 @@ class Tokenizer(_core.Tokenizer):
             The ids, and a mask of the same length: 1 where the model is trained on the id.
 
         Raises:
-            ArgumentError: if an option has another value.
             ConversationError: if the conversation is invalid for the template, has a field that is
                 not used, or has nothing to train on; the message contains the place and the rule.
             SpecialTokenError: if the tokenizer lacks a special token of the template.
@@ -519,7 +496,6 @@ class Tokenizer(_core.Tokenizer):
 
         Raises:
             ConversationError: if the conversation is invalid for the template, or does not fit.
-            SpecialTokenError: if the tokenizer lacks a special token of the template.
 
         Example:
             >>> import bytepair
@@ -568,8 +544,7 @@ class Tokenizer(_core.Tokenizer):
             pack_to: pack conversations into rows of this many ids (best fit).
             pad: the special token that pads rows; None means the template's.
             ignore_index: if given, `labels` are created, with this value where the mask is 0.
-            threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
-                processors.
+            threads: as in `bytepair.train`.
 
         Returns:
             A `bytepair.chat.RenderedBatch` with the arrays `input_ids`, `loss_mask` and, with
@@ -577,11 +552,9 @@ class Tokenizer(_core.Tokenizer):
             how many conversations were read, skipped, dropped and cut.
 
         Raises:
-            ArgumentError: if an option has another value.
             ConversationError: as in `render_conversation`; the message also contains the place of
                 the conversation: its file and line, or its index. With `errors="skip"` in
                 `options`, such a conversation is left out.
-            SpecialTokenError: if the tokenizer lacks a special token of the template.
 
         Example:
             >>> import bytepair
@@ -662,7 +635,6 @@ class Tokenizer(_core.Tokenizer):
                 `overwrite` is false.
             NotAFolderError: if this is a file, or has the name of one, such as `tokenizer.json`;
                 `export` writes files.
-            OSError: if the folder cannot be written.
 
         Example:
             >>> import bytepair, tempfile
@@ -702,7 +674,6 @@ class Tokenizer(_core.Tokenizer):
             LossError: if something would be lost and `lossy` is false; the message lists it.
             OverwriteError: if a file of a different tokenizer would be replaced and `overwrite` is
                 false.
-            ValueError: if the format does not exist, or cannot be written.
 
         Example:
             >>> import bytepair, tempfile
@@ -727,15 +698,10 @@ class Tokenizer(_core.Tokenizer):
             f"special, pattern {pattern}, rule {self.merge_rule}, {self.fingerprint[:12]}>"
         )
 
-    def _repr_html_(self) -> str:
-        """The properties of the tokenizer and some tokens, for notebooks."""
-        from bytepair.tokenizer.show import summary
 
-        return summary(self)
-
-
-def _names(normalizer: str | Sequence[str] | None) -> list[str]:
-    return [normalizer] if isinstance(normalizer, str) else list(normalizer or ())
+def _rules(pattern: str | Sequence[str], normalizer: str | Sequence[str] | None) -> _core.TextRules:
+    names = [normalizer] if isinstance(normalizer, str) else list(normalizer or ())
+    return _core.TextRules(_core.pattern(pattern), normalizer=names)
 
 
 def _unpickled(kind: type[Tokenizer], data: bytes, repeats: int) -> Tokenizer:

@@ -102,12 +102,10 @@ def count(
         progress: as in `bytepair.train`.
 
     Raises:
-        PatternError: if the pattern is neither a name nor a valid regular expression; the message
-            suggests a similar name, or shows the invalid place in the expression.
-        CorpusError: if the source cannot be read, or not within the limit.
+        PatternError: if the pattern is neither a name nor a valid regular expression.
+        CorpusError: if the source cannot be read.
         CountsError: if the checkpoint belongs to a different count, or is damaged.
         InUseError: if another count is using the checkpoint.
-        OSError: if spilling to disk fails.
 
     Example:
         >>> import bytepair
@@ -200,19 +198,18 @@ class _Count:
         self._before = read_counts(path, pattern=self._how.pattern)
         text = metadata_of(path).get(STATE)
         if text is None:
-            raise CountsError(
-                f"{path} contains counts but is not a checkpoint", hint="pass another file"
-            )
+            problem = f"{path} contains counts but is not a checkpoint"
+            raise CountsError(problem, hint="pass another file")
         state = CountState.read(text, path)
         if state.pretokens != self._before.total:
             raise damaged(path)
-        job, self.state, self._bytes_on_disk = self.state.job, state, state.bytes
-        if wrong := differing(state.job, job, path.parent):
-            raise CountsError(
-                f"the checkpoint {path} belongs to a different count: {', '.join(wrong)} differ",
-                hint="pass another file, or remove it to start again",
+        if wrong := differing(state.job, self.state.job, path.parent):
+            problem = (
+                f"the checkpoint {path} belongs to a different count: {', '.join(wrong)} differ"
             )
-        state.job = job
+            raise CountsError(problem, hint="pass another file, or remove it to start again")
+        state.job = self.state.job
+        self.state, self._bytes_on_disk = state, state.bytes
 
     def _current(self) -> _core.Counter:
         """The current counter, which spills to its own folder; a new one after a checkpoint."""
@@ -255,11 +252,9 @@ class _Count:
             counter = self._counter
             if counter is not None and counter.is_whole and (counter.texts or counter.text_bytes):
                 self._write(self._path)
-        if self._bytes_on_disk:
-            error.add_note(
-                f"(the counts of {self._bytes_on_disk:,} bytes of text are saved in {self._path}; "
-                "run the same count again to resume)"
-            )
+        if size := self._bytes_on_disk:
+            saved = f"the counts of {size:,} bytes of text are saved in {self._path}"
+            error.add_note(f"({saved}; run the same count again to resume)")
 
     def _write(self, path: Path, *, complete: bool = False) -> Counts:
         counter, state = self._current(), self.state
@@ -343,10 +338,8 @@ class _Count:
             if len(rest):
                 yield rest
         if skip or size:
-            raise CountsError(
-                f"the checkpoint {self._path} was written for different text than the source",
-                hint="remove it to start again",
-            )
+            problem = f"the checkpoint {self._path} was written for different text than the source"
+            raise CountsError(problem, hint="remove it to start again")
 
     def _add_group(self, files: list[Path], first: int) -> bool:
         share, state = self._share, self.state
@@ -400,9 +393,7 @@ class _Count:
         }  # fmt: skip
         try:
             if not is_parquet:
-                counter.add_files(
-                    [corpus_file(file) for file in files], reading.column, report, **how
-                )
+                counter.add_files([*map(corpus_file, files)], reading.column, report, **how)
                 return True
             most = most_page_bytes(reading.max_document_bytes)
             return counter.add_parquet(files, reading.column, report, most_page_bytes=most, **how)

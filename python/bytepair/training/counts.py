@@ -106,7 +106,6 @@ class Counts:
 
         Raises:
             OverwriteError: if the file exists and holds no counts, and `overwrite` is false.
-            OSError: if the file cannot be written.
         """
         check_counts_output(file := Path(path), overwrite=overwrite)
         items = {_FORMAT: FORMAT, _UNICODE: _core.UNICODE_VERSION}
@@ -168,9 +167,8 @@ class Counts:
             True
         """
         if not 0 < weight < inf:
-            raise CountsError(
-                f"the weight {weight} is not a number above 0; to exclude a corpus, do not add it"
-            )
+            hint = "to exclude a corpus, do not add it"
+            raise CountsError(f"the weight {weight} is not a number above 0", hint=hint)
         exact = exact_fraction(weight)
         common = gcd(exact.numerator, self.denominator)
         unit = self.denominator // common * exact.denominator
@@ -182,11 +180,9 @@ class Counts:
     def mixture(parts: Mapping[str, Counts], shares: Mapping[str, float | Fraction]) -> Counts:
         """Add corpora, weighted so that each has a given share of the bytes.
 
-        The weight of a part is its share times the bytes of all parts, divided by its own bytes, so
-        the mixture has as many bytes as all parts together. Weights are exact fractions over their
-        common denominator. If this denominator exceeds 64 bits, the largest one is used with which
-        the mixture has at most 2^62 bytes, and each weight is rounded to the nearest multiple.
-        Parts are added in the order of their names, so the order of the arguments does not matter.
+        The mixture has as many bytes as all parts together. Weights are exact fractions over their
+        common denominator, and rounded only if it exceeds 64 bits (`docs/languages.md`). Parts are
+        added in the order of their names, so the order of the arguments does not matter.
 
         Args:
             parts: corpora by name.
@@ -220,10 +216,8 @@ class Counts:
         unit = min(unit, int(MIXTURE_BYTES // total), DENOMINATOR_LIMIT - 1)
         times = {name: round(weight * unit) for name, weight in weights.items()}
         if missing := [name for name, number in times.items() if not number]:
-            raise CountsError(
-                f"the share of {missing[0]!r} is too small for the 64-bit counts of a mixture; "
-                "exclude it, or increase its share"
-            )
+            problem = f"the share of {missing[0]!r} is too small for 64-bit counts"
+            raise CountsError(problem, hint="exclude it, or increase it")
         cores = [parts[name].core.times(number) for name, number in times.items()]
         return Counts(reduce(lambda one, two: one.plus(two), cores), unit)
 
@@ -261,6 +255,15 @@ def check_names(option: str, values: Mapping[str, object], groups: Mapping[str, 
         )
 
 
+def check_pattern(counts: Counts, pattern: str | tuple[str, ...]) -> None:
+    """Check that counts have a split pattern."""
+    if counts.pattern != pattern:
+        raise CountsError(
+            f"the counts have the pattern {counts.pattern!r}, not {pattern!r}",
+            hint="count the text again with the other one; train with no pattern takes theirs",
+        )
+
+
 def load_counts(
     path: str | os.PathLike[str], *, pattern: str | Sequence[str] | None = None
 ) -> Counts:
@@ -274,9 +277,8 @@ def load_counts(
 
     Raises:
         NotFoundError: if the file does not exist.
-        CountsError: if the file is not a table of counts: columns are missing, a pretoken is empty
-            or repeated, a count is not positive, the pattern is unknown, or the version of Unicode
-            or of the format differs; or if it is the checkpoint of an unfinished count.
+        CountsError: if the file is not a valid table of counts with this pattern and version of
+            Unicode, or is the checkpoint of an unfinished count.
 
     Example:
         >>> import bytepair, tempfile, pathlib
@@ -290,10 +292,8 @@ def load_counts(
     file = Path(path)
     state = metadata_of(file).get(STATE)
     if state is not None and not CountState.read(state, file).complete:
-        raise CountsError(
-            f"{path} is the checkpoint of an unfinished count",
-            hint="run the count again with this checkpoint, and save its result",
-        )
+        hint = "run the count again with this checkpoint, and save its result"
+        raise CountsError(f"{path} is the checkpoint of an unfinished count", hint=hint)
     return read_counts(file, pattern=pattern)
 
 
@@ -333,9 +333,8 @@ def check_counts_output(path: Path, *, overwrite: bool = False) -> None:
 def metadata_of(path: Path) -> dict[str, str]:
     """The metadata of a file of counts."""
     if not path.exists():
-        raise NotFoundError(
-            f"{path} does not exist", hint="check the path, or create it with bytepair count"
-        )
+        hint = "check the path, or create it with bytepair count"
+        raise NotFoundError(f"{path} does not exist", hint=hint)
     try:
         return dict(_core.counts_footer(path)[1])
     except OSError as error:  # which names the file

@@ -16,9 +16,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import isfinite, lcm
+from math import inf, lcm
 from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeAlias
 
@@ -29,10 +29,10 @@ from bytepair.corpus.files import Files, announce
 from bytepair.corpus.source import Reading, ResolvedSource, Source, resolve
 from bytepair.errors import ArgumentError, CorpusError, CountsError, PatternError, VocabularyError
 from bytepair.files.outputs import check_output_file
-from bytepair.files.safe import json_note, typed
+from bytepair.files.safe import json_note
 from bytepair.tokenizer.vocabulary import check_not_ordinary, in_order, reserved
 from bytepair.training.counting import CountOptions, count_text
-from bytepair.training.counts import Counts, check_names
+from bytepair.training.counts import Counts, check_names, check_pattern
 
 #: The tie-breaking rules for pairs with equal counts; see `bytepair.reference.tie_break`.
 Ties: TypeAlias = Literal["rustbpe", "hf", "first-seen", "bytes-max", "characters-max"]
@@ -96,13 +96,10 @@ class TrainSettings(TrainOptions):
         super().__post_init__()
         object.__setattr__(self, "vocab_size", check_whole("vocab_size", self.vocab_size, -MOST))
         names = self.special_tokens
-        if isinstance(names, str) and names != "nanochat":
-            raise ArgumentError(
-                f"special_tokens is {names!r}",
-                option="special_tokens",
-                hint='pass "nanochat" or a list of names',
-            )
-        names = NANOCHAT_SPECIAL_TOKENS if isinstance(names, str) else names
+        if isinstance(names, str):
+            if names != "nanochat":
+                raise refuse("special_tokens", names, '"nanochat" or a list of names')
+            names = NANOCHAT_SPECIAL_TOKENS
         object.__setattr__(self, "special_tokens", in_order("special_tokens", names))
         check_not_ordinary(self.special_tokens, self.initial_tokens)
 
@@ -145,18 +142,12 @@ def pattern_of(
 def splitting(tokenizer: _core.Tokenizer) -> str | tuple[str, ...]:
     """The pattern by which texts are counted for a tokenizer."""
     rules = _core.text_rules(tokenizer)
-    if rules.normalizer:
-        raise PatternError(
-            "texts are counted without normalization, but the tokenizer normalizes them to "
-            f"{', '.join(rules.normalizer)}"
-        )
     pattern: str | tuple[str, ...] | None = tokenizer.pattern
-    if pattern is None:
-        kinds = ", ".join(rules.pre_tokenizer) or "not at all"
-        raise PatternError(
-            f"the tokenizer splits texts in another way than by regular expressions ({kinds}), so "
-            "they cannot be counted for it"
-        )
+    if rules.normalizer or pattern is None:
+        how = f"normalizes them to {', '.join(rules.normalizer)}"
+        if not rules.normalizer:
+            how = f"splits them by {', '.join(rules.pre_tokenizer) or 'nothing'}"
+        raise PatternError(f"texts are counted by a pattern alone, but the tokenizer {how}")
     return pattern
 
 
@@ -168,17 +159,13 @@ def check_groups(source: object, how: CountOptions, purpose: str = "") -> Checke
     check_kind("reading", how.reading, Reading)
     if purpose:
         refuse_checkpoint(how.reading, purpose)
-    if purpose and (not isinstance(source, Mapping) or not source):
-        raise ArgumentError(
-            f"{purpose} needs groups of text: pass sources by name, such as "
-            '{"english": "en.txt", "code": "code/"}'
-        )
-    if isinstance(source, Mapping) and not purpose:
-        raise ArgumentError(
-            "the source is a mapping of groups, but no recipe says how to train on it",
-            option="recipe",
-            hint="pass a Mixture or Parity, or a list of files to train on all text equally",
-        )
+        if not isinstance(source, Mapping) or not source:
+            hint = 'pass sources by name, such as {"english": "en.txt", "code": "code/"}'
+            raise ArgumentError(f"{purpose} needs groups of text", hint=hint)
+    elif isinstance(source, Mapping):
+        hint = "pass a Mixture or Parity, or a list of files to train on all text equally"
+        problem = "the source is a mapping of groups, but no recipe says how to train on it"
+        raise ArgumentError(problem, option="recipe", hint=hint)
     if how.reading.checkpoint is not None and not isinstance(source, Counts):
         check_output_file(Path(how.reading.checkpoint))
     groups: Mapping[str, Any] = source if isinstance(source, Mapping) else {"": source}
@@ -191,21 +178,13 @@ def check_groups(source: object, how: CountOptions, purpose: str = "") -> Checke
 def _checked(part: Source | Counts, how: CountOptions) -> ResolvedSource | Counts:
     if not isinstance(part, Counts):
         return resolve(part, split=how.reading.split, logs=False)
-    usual = vars(Reading())
-    values = {one.name: getattr(how.reading, one.name) for one in fields(Reading)}
-    changed = [name for name, value in values.items() if value != usual[name]]
-    if how.reading.split == "all":  # ignores nothing
-        changed.remove("split")
-    if changed:
+    split = None if how.reading.split == "all" else how.reading.split  # "all" ignores nothing
+    values, usual = vars(replace(how.reading, split=split)), vars(Reading())
+    if changed := [name for name, value in values.items() if value != usual[name]]:
         text = f"{', '.join(changed)} would be ignored, because the source is counts"
         hint = "pass options for reading text to bytepair.count"
         raise CountsError(text, option=changed[0], value=values[changed[0]], hint=hint)
-    if how.pattern != part.pattern:
-        raise CountsError(
-            f"the counts have the pattern {part.pattern!r}, not {how.pattern!r}",
-            hint="pass no pattern to use that of the counts, or count the text again with the "
-            "other one",
-        )
+    check_pattern(part, how.pattern)
     return part
 
 
@@ -220,12 +199,9 @@ def count_groups(groups: CheckedGroups, how: CountOptions, bar: Bar) -> dict[str
 def refuse_checkpoint(reading: Reading, purpose: str) -> None:
     """Refuse a checkpoint where more than one count is needed."""
     if reading.checkpoint is not None:
-        raise ArgumentError(
-            f"checkpoint and {purpose} cannot be combined: a checkpoint is for one count",
-            option="checkpoint",
-            value=reading.checkpoint,
-            hint="count each source with bytepair.count and a checkpoint, and train on the counts",
-        )
+        problem = f"checkpoint and {purpose} cannot be combined: a checkpoint is for one count"
+        hint = "count each source with bytepair.count and a checkpoint, and train on the counts"
+        raise ArgumentError(problem, option="checkpoint", value=reading.checkpoint, hint=hint)
 
 
 #: The note of a tokenizer that records the number of merges of each group.
@@ -296,17 +272,14 @@ class Parity:
 
     def __post_init__(self) -> None:
         if self.development is not None and self.ratios is not None:
-            raise ArgumentError(
-                "development and ratios are both given",
-                hint="pass one of them: each defines which group compresses worst",
-            )
-        for name, ratio in (self.ratios or {}).items():
-            if not (isfinite(ratio) and ratio > 0):
-                raise ArgumentError(f"the ratio of {name!r} is {ratio}; it must be above 0")
+            hint = "pass one of them: each defines which group compresses worst"
+            raise ArgumentError("development and ratios are both given", hint=hint)
+        ratios = {f"the ratio of {name!r}": ratio for name, ratio in (self.ratios or {}).items()}
+        for name, value in {**ratios, "alpha": self.alpha}.items():
+            if not 0 < value < inf:
+                raise refuse(name, value, "above 0")
         if self.window is not None:
             check_whole("window", self.window, least=1)
-        if not (isfinite(self.alpha) and self.alpha > 0):
-            raise ArgumentError(f"alpha is {self.alpha}; it must be above 0", option="alpha")
         check_whole("global_merges", self.global_merges)
 
 
@@ -413,17 +386,11 @@ class Superwords:
     def __post_init__(self) -> None:
         object.__setattr__(self, "never", tuple(in_order("never", self.never)))
         if not self.start > 0 or (isinstance(self.start, float) and self.start > 1):
-            raise ArgumentError(
-                f"start is {self.start}",
-                hint="pass a fraction of the vocabulary between 0 and 1, such as 0.8, or a number "
-                "of ids",
-            )
+            raise refuse("start", self.start, "a fraction between 0 and 1, or a number of ids")
         if self.max_words is not None:
             check_whole("max_words", self.max_words, least=1)
         if not all(self.never):
-            raise ArgumentError(
-                "never contains an empty string, which is in every token", hint="remove it"
-            )
+            raise refuse("never", self.never, "strings that are not empty")
 
     @property
     def limits(self) -> tuple[int | None, list[str]]:
@@ -440,13 +407,7 @@ class Superwords:
         return size
 
     def regex(self, words: str | tuple[str, ...]) -> str:
-        r"""The split pattern as a regular expression.
-
-        Args:
-            words: the regular expression of the first stage.
-
-        Raises:
-            PatternError: if the pattern is neither a name nor a regular expression.
+        r"""The split pattern as a regular expression; `words` is that of the first stage.
 
         Example:
             >>> import bytepair
@@ -480,20 +441,17 @@ class Stages:
         if SUPERWORDS_NOTE not in tokenizer.notes:
             return None
         try:  # it may be from a stranger's file
-            values = json_note(tokenizer.notes, SUPERWORDS_NOTE, dict)
-            merges, words, pattern = values["merges"], values["max_words"], values["pattern"]
-            check_whole("merges", merges)
+            note = json_note(tokenizer.notes, SUPERWORDS_NOTE, dict)
+            merges, words = check_whole("merges", note["merges"]), note["max_words"]
             if words is not None:
                 check_whole("max_words", words, least=1)
-            steps = [pattern] if isinstance(pattern, str) else typed(pattern, list, "pattern")
-            never = typed(values["never"], list, "never")
-            for text in (*steps, *never):
-                typed(text, str, "pattern and never")
+            pattern, never = note["pattern"], in_order("never", note["never"])
+            if not isinstance(pattern, str):
+                pattern = tuple(in_order("pattern", pattern))
         except (ValueError, KeyError) as error:
-            raise CountsError(
-                f"the note {SUPERWORDS_NOTE!r} of the tokenizer is damaged: {error}"
-            ) from None
-        return cls(merges, pattern if isinstance(pattern, str) else tuple(steps), (words, never))
+            text = f"the note {SUPERWORDS_NOTE!r} of the tokenizer is damaged: {error}"
+            raise CountsError(text) from None
+        return cls(merges, pattern, (words, never))
 
 
 #: How to train on a source, or on groups of sources.

@@ -22,7 +22,7 @@ from bytepair.errors import BytepairWarning, CorpusError, CountsError, Exhausted
 from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.vocabulary import padding, with_roles_of
 from bytepair.training.counting import CountOptions
-from bytepair.training.counts import Counts, check_names
+from bytepair.training.counts import Counts, check_names, check_pattern
 from bytepair.training.options import (
     SUPERWORDS_NOTE,
     CheckedGroups,
@@ -97,17 +97,13 @@ def train(
         `ExhaustedWarning` is issued, and `notes["exhausted"]` of the result is "true".
 
     Raises:
-        PatternError: if the pattern is neither a name nor a valid regular expression; the message
-            suggests a similar name, or shows the invalid place in the expression.
+        PatternError: as in `bytepair.count`, as `InUseError` is.
         VocabularyError: if `vocab_size` is too small, or an initial token is not a pretoken.
         CorpusError: if the source cannot be read, or has no text to learn merges from.
         CountsError: if counts have a different pattern than the given one, or options for reading
             text are given with counts.
-        InUseError: as in `bytepair.count`.
-        ArgumentError: if the names in `mixture` or `parity` differ from those of the sources, the
-            source is not a mapping, or options are given that cannot be combined.
-        TypeError: if the special or initial tokens are not ordered, or already have ids.
-        ValueError: if `ties`, `min_count` or `threads` has an invalid value.
+        ArgumentError: if the names in a recipe differ from those of the sources, or options cannot
+            be combined.
 
     Example:
         >>> import bytepair
@@ -147,8 +143,7 @@ def train(
             if (second := superwords.counts) is None:
                 second = _counted(_again(source, groups), lines, mixture, bar)
             tokenizer = _with_superwords(tokenizer, second, superwords, settings, how, bar)
-        _report_end(tokenizer, settings, bar)
-    return _finished(tokenizer, settings)
+        return _finished(tokenizer, settings, bar)
 
 
 def _counted(groups: CheckedGroups, how: CountOptions, mixture: Mixture | None, bar: Bar) -> Counts:
@@ -159,27 +154,21 @@ def _counted(groups: CheckedGroups, how: CountOptions, mixture: Mixture | None, 
 def _learnt(
     learn: Callable[..., _core.Model], options: TrainSettings, threads: int | None, bar: Bar
 ) -> Tokenizer:
-    return Tokenizer(
-        learn(
-            options, threads=threads,
-            on_progress=lambda done, total: bar.update("merge", done, total, "merges"),
-        )
-    )  # fmt: skip
+    return Tokenizer(learn(options, threads=threads, on_progress=_merging(bar)))
 
 
-def _report_end(tokenizer: Tokenizer, options: TrainSettings, bar: Bar) -> None:
+def _merging(bar: Bar, before: int = 0, whole: int | None = None) -> Callable[[int, int], None]:
+    """A function that reports merges to a bar, after those made before."""
+    return lambda done, total: bar.update("merge", before + done, whole or total, "merges")
+
+
+def _finished(tokenizer: Tokenizer, options: TrainSettings, bar: Bar) -> Tokenizer:
     learnt = tokenizer.vocab_size - options.smallest
     bar.update("merge", learnt, learnt, "merges")
-
-
-def _finished(tokenizer: Tokenizer, options: TrainSettings) -> Tokenizer:
     ranks = tokenizer.mergeable_ranks() if options.special_tokens else {}
     for name in options.special_tokens:
         if (id := ranks.get(name.encode())) is not None:
-            text = (
-                f"the special token {name!r} became an ordinary token (id {id}) as well, as "
-                "the text contains it"
-            )
+            text = f"the text contains {name!r}, which became an ordinary token (id {id}) as well"
             hint = "choose a name that no text contains, such as <|name|>"
             warn(BytepairWarning(text, hint=hint))
     if tokenizer.notes.get("exhausted") == "true":
@@ -202,9 +191,7 @@ def _train_parity(
         counts = count_groups(groups, how, bar)
         sets = count_groups(development, whole, bar)
         learn = partial(learn_parity, parity, counts, sets)
-        tokenizer = _learnt(learn, settings, how.threads, bar)
-        _report_end(tokenizer, settings, bar)
-    return _finished(tokenizer, settings)
+        return _finished(_learnt(learn, settings, how.threads, bar), settings, bar)
 
 
 def _check_read_twice(source: Any, superwords: Superwords, how: CountOptions) -> None:
@@ -212,17 +199,14 @@ def _check_read_twice(source: Any, superwords: Superwords, how: CountOptions) ->
     refuse_checkpoint(how.reading, "superwords")
     parts = source.values() if isinstance(source, Mapping) else [source]
     if any(isinstance(part, Counts) == (superwords.counts is None) for part in parts):
-        raise CountsError(
-            "superwords need counts with two patterns",
-            option="superword_counts",
-            hint="pass both as counts, the second as Superwords(counts=bytepair.count(..., "
-            f"pattern={superwords.regex(how.pattern)!r})), or the text",
-        )
+        hint = "pass both as counts, the second as Superwords(counts=bytepair.count(..., "
+        hint += f"pattern={superwords.regex(how.pattern)!r})), or the text"
+        problem = "superwords need counts with two patterns"
+        raise CountsError(problem, option="superword_counts", hint=hint)
     if any(isinstance(part.texts if isinstance(part, Texts) else part, Iterator) for part in parts):
-        raise CorpusError(
-            "superwords read the text twice, but an iterator can be read only once",
-            hint="pass a list, files, or an object whose __iter__ returns a new iterator",
-        )
+        problem = "superwords read the text twice, but an iterator can be read only once"
+        hint = "pass a list, files, or an object whose __iter__ returns a new iterator"
+        raise CorpusError(problem, hint=hint)
 
 
 def _first_settings(
@@ -255,11 +239,11 @@ def _with_superwords(
     how: CountOptions,
     bar: Bar,
 ) -> Tokenizer:
-    before, whole = len(tokenizer.merges()), settings.vocab_size - settings.smallest
+    before = len(tokenizer.merges())
     model = _core.resume(
         tokenizer, counts.core, with_denominator(settings, counts),
         superwords=superwords.limits, threads=how.threads,
-        on_progress=lambda done, _: bar.update("merge", before + done, whole, "merges"),
+        on_progress=_merging(bar, before, settings.vocab_size - settings.smallest),
     )  # fmt: skip
     return Tokenizer(model).replace(notes={SUPERWORDS_NOTE: superwords.note(before, how.pattern)})
 
@@ -281,13 +265,10 @@ def exhausted(tokenizer: Tokenizer, options: TrainSettings) -> ExhaustedWarning:
     if options.min_count > 1:
         pairs += f" that occur at least {options.min_count:,} times (min_count)"
         option, hint = "min_count", "lower min_count, or "
-    return ExhaustedWarning(
-        f"the text has no more {pairs}: the vocabulary has {tokenizer.vocab_size:,} ids instead "
-        f"of {options.vocab_size:,}",
-        option=option,
-        value=getattr(options, option),
-        hint=f"{hint}train on more text, or pass a smaller vocab_size",
-    )
+    have = f"{tokenizer.vocab_size:,} ids instead of {options.vocab_size:,}"
+    text = f"the text has no more {pairs}: the vocabulary has {have}"
+    hint += "train on more text, or pass a smaller vocab_size"
+    return ExhaustedWarning(text, option=option, value=getattr(options, option), hint=hint)
 
 
 def resume(
@@ -317,8 +298,7 @@ def resume(
 
     Raises:
         VocabularyError: if the tokenizer is larger already, or was not created by training.
-        CountsError: if the counts have a different pattern, or options for reading text are given.
-        CorpusError: if the source cannot be read.
+        CountsError: as in `bytepair.train`, as `CorpusError` is.
 
     Example:
         >>> import bytepair
@@ -330,18 +310,19 @@ def resume(
         269
     """
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
+    stages = Stages.of(tokenizer)
+    limits = None if stages is None else stages.limits
+
+    def learn(counts: _core.Counts, options: TrainSettings, on_progress: Any) -> _core.Model:
+        return _core.resume(tokenizer, counts, options, superwords=limits, on_progress=on_progress)
+
     options = TrainSettings(
         vocab_size=vocab_size, ties=ties, min_count=min_count, max_token_bytes=max_token_bytes
     )
-    stages = Stages.of(tokenizer)
-    how = CountOptions(splitting(tokenizer), reading, threads)
-    groups = check_groups(source, how)
-    with Bar(progress) as bar:
-        counts = count_groups(groups, how, bar)[""]
-        options = with_denominator(options, counts)
-        limits = None if stages is None else stages.limits
-        learn = partial(_core.resume, tokenizer, counts.core, options, superwords=limits)
-        grown = _grown(tokenizer, learn, bar)
+    grown = _grown(
+        tokenizer, source, CountOptions(splitting(tokenizer), reading, threads), learn, options,
+        progress,
+    )  # fmt: skip
     if grown.vocab_size < vocab_size:
         warn(exhausted(grown, options))
     if stages is None:
@@ -376,9 +357,7 @@ def extend(
 
     Raises:
         VocabularyError: if a new token equals an existing token that no merge produces.
-        CountsError: if the counts have a different pattern, or options for reading text are given.
-        CorpusError: if the source cannot be read.
-        ArgumentError: if `extra` is negative.
+        CountsError: as in `bytepair.train`, as `CorpusError` is.
 
     Example:
         >>> import bytepair
@@ -391,25 +370,35 @@ def extend(
     """
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     check_whole("extra", extra)
+
+    def learn(counts: _core.Counts, options: TrainSettings, on_progress: Any) -> _core.Model:
+        return _core.extend(tokenizer, counts, extra, options, on_progress=on_progress)
+
     options = TrainSettings(ties=ties, min_count=min_count, max_token_bytes=max_token_bytes)
     how = CountOptions(splitting(tokenizer), reading, threads)
-    groups = check_groups(source, how)
-    with Bar(progress) as bar:
-        counts = count_groups(groups, how, bar)[""]
-        options = with_denominator(options, counts)
-        learn = partial(_core.extend, tokenizer, counts.core, extra, options)
-        grown = _grown(tokenizer, learn, bar)
+    grown = _grown(tokenizer, source, how, learn, options, progress)
     if grown.vocab_size == tokenizer.vocab_size and extra:
         reason = "no token was learnt, because the text has no pair to merge"
         warn(ExhaustedWarning(reason, hint="pass more text"))
     return grown
 
 
-def _grown(tokenizer: Tokenizer, learn: Callable[..., _core.Model], bar: Bar) -> Tokenizer:
-    model = learn(on_progress=lambda done, total: bar.update("merge", done, total, "merges"))
-    grown = Tokenizer(model).replace(repeats=_core.repeats(tokenizer))
-    learnt = grown.vocab_size - tokenizer.vocab_size
-    bar.update("merge", learnt, learnt, "merges")
+def _grown(
+    tokenizer: Tokenizer,
+    source: Source | Counts,
+    how: CountOptions,
+    learn: Callable[..., _core.Model],
+    options: TrainSettings,
+    progress: bool | Callback | None,
+) -> Tokenizer:
+    """Count a source, and learn more merges from the counts."""
+    groups = check_groups(source, how)
+    with Bar(progress) as bar:
+        counts = count_groups(groups, how, bar)[""]
+        model = learn(counts.core, with_denominator(options, counts), on_progress=_merging(bar))
+        grown = Tokenizer(model).replace(repeats=_core.repeats(tokenizer))
+        learnt = grown.vocab_size - tokenizer.vocab_size
+        bar.update("merge", learnt, learnt, "merges")
     return with_roles_of(grown, tokenizer)
 
 
@@ -433,11 +422,10 @@ class Verdict:
     def __str__(self) -> str:
         if self.wrong is None:
             return f"all {self.steps:,} merges verified"
-        (pair, count) = self.wrong
-        text = f"merge {self.steps:,} is {pair} with count {count:,}, but "
-        if self.best is None:
-            return text + "no pair is left to merge"
-        return text + f"{self.best[0]} with count {self.best[1]:,} comes first"
+        other = "no pair is left to merge"
+        if self.best is not None:
+            other = f"{self.best[0]} with count {self.best[1]:,} comes first"
+        return f"merge {self.steps:,} is {self.wrong[0]} with count {self.wrong[1]:,}, but {other}"
 
 
 def verify_merges(
@@ -466,8 +454,7 @@ def verify_merges(
 
     Raises:
         CountsError: if the counts have a different pattern, a merge has parts that no earlier merge
-            produces, or `superword_counts` are given for a tokenizer without superwords, or missing
-            for one with superwords.
+            produces, or `superword_counts` are missing or would be ignored.
 
     Example:
         >>> import bytepair
@@ -480,14 +467,12 @@ def verify_merges(
     """
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     stages = Stages.of(tokenizer)
-    _check_pattern(counts, splitting(tokenizer) if stages is None else stages.pattern)
+    check_pattern(counts, splitting(tokenizer) if stages is None else stages.pattern)
     if (stages is None) != (superword_counts is None):
-        problem = "superword_counts are given, but the tokenizer has no superwords"
-        hint = "omit them"
+        has = "no superwords, so superword_counts would be ignored"
         if stages is not None:
-            problem = "the tokenizer has superwords"
-            hint = "also pass superword_counts, the counts of the same text with its split pattern"
-        raise CountsError(problem, option="superword_counts", hint=hint)
+            has = "superwords: also pass superword_counts, those with its split pattern"
+        raise CountsError(f"the tokenizer has {has}", option="superword_counts")
     merges = tokenizer.merges()
     options = TrainSettings(ties=ties, min_count=min_count)
     with Bar(progress) as bar:
@@ -500,7 +485,7 @@ def verify_merges(
             first, counts.core, with_denominator(options, counts), on_progress=report
         )
         if wrong is None and stages is not None and superword_counts is not None:
-            _check_pattern(superword_counts, splitting(tokenizer))
+            check_pattern(superword_counts, splitting(tokenizer))
             wrong = _core.verify_superwords(
                 merges, stages.merges, superword_counts.core,
                 with_denominator(options, superword_counts), stages.limits, on_progress=report,
@@ -511,11 +496,3 @@ def verify_merges(
             verdict = Verdict(wrong.step, (wrong.pair, wrong.count), best)
         bar.update("verify", verdict.steps, verdict.steps, "merges")
     return verdict
-
-
-def _check_pattern(counts: Counts, regex: str | tuple[str, ...]) -> None:
-    if regex != counts.pattern:
-        raise CountsError(
-            f"the counts have the pattern {counts.pattern!r}, but the tokenizer has {regex!r}",
-            hint="count the text with the tokenizer's pattern",
-        )
