@@ -471,7 +471,7 @@ def verify_merges(
     if (stages is None) != (superword_counts is None):
         has = "no superwords, so superword_counts would be ignored"
         if stages is not None:
-            has = "superwords: also pass superword_counts, those with its split pattern"
+            has = "superwords: also pass superword_counts, with its split pattern"
         raise CountsError(f"the tokenizer has {has}", option="superword_counts")
     merges = tokenizer.merges()
     options = TrainSettings(ties=ties, min_count=min_count)
