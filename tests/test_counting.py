@@ -26,7 +26,7 @@ import bytepair
 from bytepair import _core
 from bytepair.corpus import read
 from bytepair.corpus.column import ReadBounds, strings
-from bytepair.errors import CorpusError, CountsError, InUseError, SplitError
+from bytepair.errors import CorpusError, CountsError, InUseError, ShardError, SplitError
 from bytepair.training import counting
 from bytepair.training.counting import CheckpointWarning
 from bytepair.training.counts import CountState, read_counts
@@ -570,6 +570,25 @@ def test_a_forged_checkpoint_is_refused(tmp_path: Path, wrong: dict[str, Any]) -
         bytepair.training.load_counts(tmp_path / "c")
     with told(CountsError):
         bytepair.count(TEXTS[:9], reading=bytepair.Reading(checkpoint=tmp_path / "c"))
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+@pytest.mark.parametrize("name", ["c", ".c.lock"])
+def test_a_count_does_not_wait_for_a_pipe_in_place_of_its_checkpoint(
+    tmp_path: Path, name: str
+) -> None:
+    os.mkfifo(tmp_path / name)
+    other_end = os.open(tmp_path / name, os.O_RDWR)  # or a fault would stop this process
+    reading = bytepair.Reading(checkpoint=tmp_path / "c")
+    for call in (
+        lambda: bytepair.count(TEXTS[:9], reading=reading),
+        lambda: bytepair.train(TEXTS[:9], 300, reading=reading),
+    ):
+        with told(OSError if name == "c" else ShardError):
+            call()
+    os.close(other_end)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_counts_share_no_checkpoint(tmp_path: Path) -> None:

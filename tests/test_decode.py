@@ -201,6 +201,18 @@ FORMS: dict[str, Callable[[], bytepair.Tokenizer]] = {
 }
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_text_after_a_run_of_byte_tokens_is_not_lost(form: str) -> None:
+    tok = FORMS[form]()
+    of_bytes = byte_ids(tok)
+    line_break, first = of_bytes[0x0A], of_bytes[0xE3]
+    for text in ("the" * 30 + "\n\nフォント", "the\n" * 40 + "ﾌｫﾝﾄ\n", "\n" * 90 + "é\n"):
+        encoded = tok.encode(text)
+        assert difference(tok, encoded) is None
+        assert difference(tok, [*encoded, line_break, first]) is None
+        assert difference(tok, [first, line_break, *encoded]) is None
+
+
 def cut_at_stop(text: str, stops: list[str], *, keep: bool) -> tuple[str, str | None]:
     """The slow twin: each beginning of a text is looked at for a stop string with which it ends."""
     for end in range(1, len(text) + 1):

@@ -303,9 +303,13 @@ def test_the_tests_that_prove_a_promise_are_there() -> None:
     assert len(files) > 30
     assert not {name for name in files if not (ROOT / "tests" / name).is_file()}
     assert all((ROOT / name).is_file() for name in re.findall(r"`(rust/\S+\.rs)`", page))
-    page += (ROOT / "docs/faults.md").read_text("utf-8")
     tests = "".join(file.read_text("utf-8") for file in (ROOT / "tests").glob("test_*.py"))
-    assert all(f"def {name}(" in tests for name in re.findall(r"`(test_\w+)`", page))
+    tests += "".join(file.read_text("utf-8") for file in (ROOT / "rust/core/src").rglob("*.rs"))
+    faults = (ROOT / "docs/faults.md").read_text("utf-8")
+    of_faults = re.findall(r"^\|.*\| (`\w+`(?:, `\w+`)*) \| .*\|$", faults, re.MULTILINE)
+    assert len(of_faults) == faults.count("\n| ") - 2, "a fault without a test"
+    names = re.findall(r"`(\w+)`", "".join(of_faults)) + re.findall(r"`(test_\w+)`", page)
+    assert not {name for name in names if not re.search(rf"(?:def|fn) {name}\(", tests)}
 
 
 def test_the_table_of_the_readme_has_the_figures_of_the_page() -> None:

@@ -40,7 +40,7 @@ def ours(regex: str, text: str) -> list[str]:
     [
         *(f"[[:{name}:]]" for name in NAMES), *(f"[[:^{name}:]]" for name in NAMES),
         r"\w", r"\W", r"[\w]", r"[\W]", r"\h", r"\H", r"[^[:space:]\w]", r"a\b", r"a\B",
-        r"[\p{L}&&[:^lower:]]", r"[^\p{L}&&[:alpha:]]",
+        r"[\p{L}&&[:^lower:]]", r"[^\p{L}&&[:alpha:]]", r"\u00e9", r"[\u4e00-\u9fff]",
     ],
 )  # fmt: skip
 def test_a_class_has_the_same_characters(regex: str) -> None:

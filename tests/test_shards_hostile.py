@@ -94,7 +94,8 @@ def paths_of_an_unfinished_run(name: str) -> list[str]:
     how = LAYOUTS[name]
     files = [form.format(number=n, split=split) for form in (how.data_file, how.index_file)
              for n in (0, 2) for split in ("train", "val")]  # fmt: skip
-    hidden = [layout.partial(file) for file in files if file.endswith((".bin", ".arrow"))]
+    data = [file for file in files if file.endswith((".bin", ".arrow"))]
+    hidden = [layout.partial(file) + more for file in data for more in ("", Path(file).suffix)]
     own = [".lock", ".progress/.lock", ".progress/job.json", ".progress/000001.json"]
     return sorted({*files, *hidden, *own, "manifest.json", "tokenizer.bytepair"})
 
