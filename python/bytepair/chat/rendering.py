@@ -227,7 +227,9 @@ class Disguise:
     def dropped(self, string: str) -> list[MessageText]:
         """The places of texts that are not in a rendered string; one of the tools' suffices."""
         missing, visible = set[MessageText](), set[MessageText]()
-        written = {*string, *_ESCAPED.findall(string)}
+        written = set(string)
+        if not self.places.keys() <= written:
+            written |= {*_ESCAPED.findall(string)}
         for mark, place in self.places.items():
             is_there = mark in written or json.dumps(mark)[1:-1] in written
             (visible if is_there else missing).add(place)
