@@ -180,13 +180,16 @@ pub(crate) const MAX_WRITTEN_BYTES: usize = 1 << 16;
 /// What a look-around, a group or a reference counts beside what is in it: it may have an automaton of
 /// its own.
 const PART_BYTES: usize = 16;
-/// What a class counts that ignores case: adding the other cases of a class takes up to 10 ms.
+/// What a class of characters counts at least, since `\p{L}` takes 50 kB in an automaton; and one that
+/// ignores case: adding the other cases takes up to 10 ms.
+const CLASS_BYTES: usize = 64;
 const CASELESS_CLASS_BYTES: usize = 256;
+/// The memory that an automaton takes at most for each of these bytes.
+const MEMORY_PER_BYTE: usize = 1024;
 /// The characters of a long expression that its error shows.
 const SHOWN_CHARS: usize = 100;
 
-/// The bytes of an expression if its repetitions are written out. An automaton takes up to about a
-/// kilobyte of memory for each.
+/// The bytes of an expression if its repetitions are written out, and classes count as above.
 pub(crate) fn written_bytes(regex: &str) -> usize {
     parsed(regex).map_or(regex.len(), |expr| written(&expr))
 }
@@ -202,8 +205,8 @@ pub(crate) fn parsed(regex: &str) -> Option<Expr> {
 fn written(expr: &Expr) -> usize {
     let times = match expr {
         Expr::Literal { val, .. } => return val.len(),
+        Expr::Delegate { inner, casei: false } => return inner.len().max(CLASS_BYTES),
         Expr::Delegate { inner, casei: true } => return inner.len().max(CASELESS_CLASS_BYTES),
-        Expr::Delegate { inner, .. } => return inner.len(),
         Expr::Repeat { lo, hi: usize::MAX, .. } => lo.saturating_add(1),
         Expr::Repeat { hi, .. } => *hi,
         _ => 1,
@@ -212,11 +215,11 @@ fn written(expr: &Expr) -> usize {
     inside.saturating_mul(times).saturating_add(PART_BYTES)
 }
 
-/// Fails with [`Error::Pattern`] if an expression is too long.
+/// Fails with [`Error::Pattern`] if an expression is too long, or if memory is short for its automaton.
 pub(super) fn check_length(regex: &str) -> Result<()> {
     let bytes = written_bytes(regex);
     if bytes <= MAX_WRITTEN_BYTES {
-        return Ok(());
+        return memory::check(bytes * MEMORY_PER_BYTE);
     }
     let reason = format!(
         "it has {bytes} bytes, if repetitions are written out; {MAX_WRITTEN_BYTES} are possible"
@@ -372,6 +375,7 @@ mod tests {
     #[test]
     fn repetitions_are_written_out() {
         assert_eq!(written_bytes("ab"), 2 + PART_BYTES);
+        assert_eq!(written_bytes(r"\p{L}{48}"), 48 * CLASS_BYTES + PART_BYTES);
         let once = written_bytes("(?:ab|cd)");
         assert_eq!(written_bytes("(?:ab|cd){3}"), 3 * once + PART_BYTES);
         assert_eq!(written_bytes("(?:ab|cd){2,}"), 3 * once + PART_BYTES);
@@ -379,7 +383,7 @@ mod tests {
         assert_eq!(written_bytes(r"(?i)[\w\W]{9}"), 9 * CASELESS_CLASS_BYTES + PART_BYTES);
         for name in Pattern::names() {
             let pattern = Pattern::named(name).unwrap();
-            assert!(written_bytes(pattern.regex().unwrap()) < MAX_WRITTEN_BYTES / 50, "{name}");
+            assert!(written_bytes(pattern.regex().unwrap()) < MAX_WRITTEN_BYTES / 20, "{name}");
         }
         let long = "a".repeat(MAX_WRITTEN_BYTES + 1);
         for regex in [r"(?!\p{L}{20})a".repeat(5000), long, r"\p{L}{99999}".to_owned()] {
