@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -121,11 +121,26 @@ def test_a_token_that_is_too_long_has_no_tree() -> None:
     assert leaves(answers.ask("token", t=0, id=254 + 400)["tree"]) == "61" * 400
 
 
+class Step(NamedTuple):
+    """The parts of a pretoken after a merge: the index of what it made, and its rank."""
+
+    parts: list[bytes]
+    merged: int | None
+    rank: int | None
+
+
+def merge_steps(tok: bytepair.Tokenizer, word: bytes) -> list[Step]:
+    return [
+        Step([bytes.fromhex(part["hex"]) for part in one["parts"]], one["merged"], one["rank"])
+        for one in explore.Answers({"": tok}).ask("steps", word, t=0)["steps"]
+    ]
+
+
 @pytest.mark.parametrize("word", [b"", b"h", b" hello", "안녕".encode(), b"\xff\xfe", b"aaaaaaaaa"])
 def test_steps_end_where_the_reference_ends(
     answers: explore.Answers, trained: bytepair.Tokenizer, word: bytes
 ) -> None:
-    steps = explore.merge_steps(trained, word)
+    steps = merge_steps(trained, word)
     for before, after in itertools.pairwise(steps):
         i = after.merged
         assert i is not None
@@ -144,7 +159,7 @@ def test_steps_do_not_cross_the_borders_of_pretokens(text: str) -> None:
     for word in (b"12", b"34", b"123", b"67", b"45", b"1234", b"456", b"o 1", b"lo", b", h"):
         ranks[word] = len(ranks)
     tok = bytepair.Tokenizer.from_ranks(ranks, pattern="o200k_base")
-    steps = explore.merge_steps(tok, text.encode())
+    steps = merge_steps(tok, text.encode())
     tokens = [tok.token_bytes(id) for id in tok.encode(text)]
     assert steps[-1].parts == tokens
     assert explore.Answers({"one": tok}).ask("steps", text.encode(), t=0)["ids"] == tok.encode(text)
@@ -154,7 +169,7 @@ def test_steps_under_the_rule_of_merges() -> None:
     tokens = {bytes([b]): b for b in range(256)} | {b"bc": 256, b"ab": 257, b"abc": 258}
     merges = [(b"b", b"c"), (b"a", b"b"), (b"ab", b"c")]
     tok = bytepair.Tokenizer.from_merges(tokens, merges, pattern="gpt4")
-    steps = explore.merge_steps(tok, b"abc")
+    steps = merge_steps(tok, b"abc")
     assert [tokens[p] for p in steps[-1].parts] == reference.encode_merges(b"abc", tokens, merges)
     answers = explore.Answers({"merges": tok})
     assert answers.ask("token", t=0, id=257)["rank"] == 1

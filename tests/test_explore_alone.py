@@ -49,7 +49,9 @@ def alone(browser: Any, address: str, *, offline: bool = False) -> Iterator[Any]
 @pytest.fixture
 def sheet(browser: Any, trained: bytepair.Tokenizer, tmp_path: Path) -> Iterator[Any]:
     tokenizers = {"trained": trained, HOSTILE: trained.replace(vocab_size=600)}
-    path = explore.save(tokenizers, "so honourable", tmp_path / "page.html", all_views=True)
+    path = tmp_path / "page.html"
+    page = explore.to_html(tokenizers, "so honourable", all_views=True)
+    path.write_text(page, encoding="utf-8")
     with alone(browser, path.as_uri(), offline=True) as page:
         yield page
 
@@ -122,7 +124,9 @@ def test_six_tokenizers_in_one_file(
     tokenizers = {
         f"size {size}": trained.replace(vocab_size=size) for size in range(500, 3001, 500)
     }
-    path = explore.save(tokenizers, "مرحبا <|bos|>", tmp_path / "page.html", all_views=True)
+    path = tmp_path / "page.html"
+    text = explore.to_html(tokenizers, "مرحبا <|bos|>", all_views=True)
+    path.write_text(text, encoding="utf-8")
     with alone(browser, path.as_uri(), offline=True) as page:
         assert page.locator(".pane h2").all_inner_texts() == list(tokenizers)
         page.focus(".tokens")

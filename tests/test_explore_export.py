@@ -155,22 +155,6 @@ def test_limits_are_named(trained: bytepair.Tokenizer) -> None:
         explore.to_html({"a": trained}, "a\ud800")
 
 
-def test_the_page_is_written_whole_or_not_at_all(
-    trained: bytepair.Tokenizer, tmp_path: Path
-) -> None:
-    path = tmp_path / "page.html"
-    path.write_text("before")
-    with told(ValueError):
-        explore.save({"a": trained}, "a" * (MOST_TEXT_BYTES + 1), path)
-    assert path.read_text() == "before"
-    with pytest.raises(bytepair.errors.OverwriteError):
-        explore.save({"a": trained}, "é", path)
-    assert path.read_text() == "before"
-    assert explore.save({"a": trained}, "é", path, overwrite=True) == path
-    assert path.read_text(encoding="utf-8") == explore.to_html({"a": trained}, "é")
-    assert [one.name for one in tmp_path.iterdir()] == ["page.html"]
-
-
 # ---------------------------------------------------------------------------- the command
 
 
@@ -225,7 +209,8 @@ def test_input_that_is_no_text_is_refused(saved: str, tmp_path: Path) -> None:
 @pytest.fixture
 def sheet(browser: Any, tokenizers: dict[str, bytepair.Tokenizer], tmp_path: Path) -> Iterator[Any]:
     """The page as a file, without a network; it must request, log and raise nothing."""
-    path = explore.save(tokenizers, TEXT, tmp_path / "page.html")
+    path = tmp_path / "page.html"
+    path.write_text(explore.to_html(tokenizers, TEXT), encoding="utf-8")
     with watched(browser, path.as_uri(), offline=True) as (page, messages, addresses):
         yield page
         assert messages == []

@@ -135,7 +135,7 @@ def test_the_merges_of_a_word(page: Any, trained: bytepair.Tokenizer) -> None:
     enter(page, "so honourable")
     page.locator(".pane:first-child .t").last.click()
     page.click("text=Step through the merges of this word")
-    steps = explore.merge_steps(trained, b" honourable")
+    steps = explore.Answers({"": trained}).ask("steps", b" honourable", t=0)["steps"]
     label = f"step {len(steps) - 1} of {len(steps) - 1}"  # it opens on its last step
     page.wait_for_function(
         "(said) => document.querySelector('#step-said').textContent.startsWith(said)", arg=label

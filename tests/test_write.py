@@ -150,7 +150,6 @@ def test_methods_replace_a_file_only_when_asked(folder: Path) -> None:
     savers: dict[str, Callable[..., object]] = {
         "sizes.csv": bytepair.evaluate.sweep(tok).save,
         "bytes.npy": partial(bytepair.evaluate.save_token_bytes, tok),
-        "page.html": partial(bytepair.explore.save, {"tok": tok}, "text"),
     }
     for name, save in savers.items():
         Path(name).write_text("precious", encoding="utf-8")

@@ -268,9 +268,8 @@ def explore(
         except UnicodeDecodeError as error:
             problem = f"standard input is not UTF-8 at byte {error.start}"
             raise Failure(problem, "convert it, for example with iconv") from None
-        bytepair.explore.save(
-            loaded, text, export, special=special == "all", all_views=all_views, overwrite=True
-        )
+        page = bytepair.explore.to_html(loaded, text, special=special == "all", all_views=all_views)
+        write_whole(export, page.encode())
         click.echo(f"{export.stat().st_size / 1e3:,.0f} kB: {export}")
         if open_page:
             webbrowser.open(export.resolve().as_uri())

@@ -58,9 +58,12 @@ class BadValue(ErrorWithHints, click.BadParameter):
 
 def tell(kind: Literal["error", "warning", "hint"], message: str, *hints: str) -> None:
     """Write a message, and a line for each hint that is not empty."""
-    _line(kind, message)
-    for hint in filter(None, hints):
-        _line("hint", hint)
+    colored = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    for kind_of_line, text in [(kind, message), *(("hint", hint) for hint in hints if hint)]:
+        word = f"{kind_of_line}:"
+        if colored:
+            word = click.style(word, fg=_COLORS[kind_of_line], bold=True)
+        click.echo(f"{word} {_in_one_line(text)}", err=True)
 
 
 def tell_of(error: click.ClickException) -> None:
@@ -75,13 +78,6 @@ def tell_of(error: click.ClickException) -> None:
         text = text[:1].lower() + text[1:].removesuffix(".")
         hints.append(f"see {error.ctx.command_path if error.ctx else 'bytepair'} --help")
     tell("error", text, *hints)
-
-
-def _line(kind: str, text: str) -> None:
-    word = f"{kind}:"
-    if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
-        word = click.style(word, fg=_COLORS[kind], bold=True)
-    click.echo(f"{word} {_in_one_line(text)}", err=True)
 
 
 def _in_one_line(text: str) -> str:

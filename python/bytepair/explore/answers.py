@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +21,6 @@ from bytepair.chat.rows import parsed_json
 from bytepair.errors import ArgumentError, ConversationError
 from bytepair.evaluate import samples
 from bytepair.evaluate.evaluation import LANGUAGES, declarations
-from bytepair.files.outputs import write_whole
 from bytepair.tokenizer import Tokenizer
 
 #: The published vocabularies with which the page opens, and the names under which it shows them.
@@ -97,48 +95,6 @@ class Answers:
         return self.view.ask(json.dumps(question), body)
 
 
-@dataclasses.dataclass(frozen=True)
-class Step:
-    """The parts of a pretoken at one moment.
-
-    Attributes:
-        parts: the parts, which concatenate to the pretoken.
-        merged: the index of the part that the last merge produced; None at the beginning.
-        rank: the rank of this merge; None at the beginning.
-    """
-
-    parts: list[bytes]
-    merged: int | None = None
-    rank: int | None = None
-
-
-def merge_steps(tokenizer: Tokenizer, pretoken: bytes) -> list[Step]:
-    """Merge a pretoken, and record every step.
-
-    The shortcut for pretokens that are tokens is not used: it gives the same token without steps,
-    or a token that no steps produce.
-
-    Args:
-        tokenizer: the tokenizer with the merge rule.
-        pretoken: at most 400 bytes.
-
-    Raises:
-        ArgumentError: if the pretoken is longer.
-
-    Example:
-        >>> import bytepair
-        >>> ranks = {bytes([b]): b for b in range(256)} | {b"lo": 256, b"low": 257}
-        >>> tok = bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4")
-        >>> [step.parts for step in merge_steps(tok, b"low")]
-        [[b'l', b'o', b'w'], [b'lo', b'w'], [b'low']]
-    """
-    rows = Answers({"": tokenizer}).ask("steps", pretoken, t=0)["steps"]
-    return [
-        Step([bytes.fromhex(part["hex"]) for part in one["parts"]], one["merged"], one["rank"])
-        for one in rows
-    ]
-
-
 def _own(tok: Tokenizer) -> dict[str, chat.Template | chat.JinjaTemplate]:
     """The tokenizer's own templates by name; the view knows those that are no Jinja."""
     items = renderer.templates(tok).items()
@@ -206,24 +162,6 @@ def _roles(template: chat.Template) -> dict[str, list[str]]:
 
 
 _HERE: Final = Path(__file__).parent
-
-
-def save(
-    tokenizers: Mapping[str, Tokenizer],
-    text: str,
-    path: str | os.PathLike[str],
-    *,
-    special: bool = False,
-    all_views: bool = False,
-    overwrite: bool = False,
-) -> Path:
-    """Write the page of `to_html` to a file, atomically, and return its path.
-
-    A file that exists is an `OverwriteError`, unless `overwrite` is true.
-    """
-    page = to_html(tokenizers, text, special=special, all_views=all_views)
-    write_whole(Path(path), page.encode(), overwrite=overwrite)
-    return Path(path)
 
 
 def to_html(
