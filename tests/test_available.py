@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import os
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -22,13 +20,12 @@ COMMIT = "a" * 40
 
 @pytest.fixture(autouse=True)
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No caches but those of the test, and no package."""
+    """No caches but those of the test."""
     for name in ("DATA_GYM_CACHE_DIR", "HUGGINGFACE_HUB_CACHE", "HF_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "tiktoken"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(published, "_PACKAGES", {})
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: ())
 
 
 def ranks_of(tok: bytepair.Tokenizer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
@@ -47,27 +44,20 @@ def cached(folder: Path, name: str, tok: bytepair.Tokenizer) -> Path:
     return repo / "snapshots" / COMMIT
 
 
-def test_rank_files_are_found_in_caches_and_packages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rank_files_are_found_in_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = ranks_of(small(pattern="gpt2"), tmp_path, monkeypatch)
     assert bytepair.tokenizer.list_vocabularies().files == {}
-    site = tmp_path / "site"
-    (site / "words_of_others/data").mkdir(parents=True)
     digest = hashlib.sha1(f"{published.URL}r50k_base.tiktoken".encode()).hexdigest()
-    file = site / "words_of_others/data" / digest
+    file = tmp_path / "tiktoken" / digest
+    file.parent.mkdir()
     file.write_bytes(data)
-    monkeypatch.syspath_prepend(site)
-    point = EntryPoint("words", "words_of_others.data", published.GROUP)
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: (point,))
     vocabularies = bytepair.tokenizer.list_vocabularies()
     assert vocabularies.files == dict.fromkeys(["gpt2", "r50k_base"], file)
-    assert vocabularies.searched[file.parent] == "the package words"
+    assert vocabularies.searched[file.parent] == "the cache of tiktoken (TIKTOKEN_CACHE_DIR)"
     tok = bytepair.load("gpt2")
     assert tok.special_tokens == {"<|endoftext|>": 50256}
     assert tok.encode("hello") == small(pattern="gpt2").encode("hello")
-    (tmp_path / "tiktoken").mkdir()
-    (tmp_path / "tiktoken/gpt2.tiktoken").write_bytes(data + b" ")  # the cache comes first
+    (tmp_path / "tiktoken/gpt2.tiktoken").write_bytes(data + b" ")  # a name comes first
     with told(FormatError):
         bytepair.load("gpt2")
     assert "this is not the rank file" in bytepair.tokenizer.list_vocabularies().broken["gpt2"]
@@ -83,37 +73,21 @@ def test_known_packages_bring_rank_files(tmp_path: Path, monkeypatch: pytest.Mon
     assert set(bytepair.tokenizer.list_vocabularies().files) == {"gpt2", "r50k_base"}
 
 
-@pytest.mark.parametrize("has_library", [True, False])
 def test_repositories_are_found_without_a_network(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_library: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not has_library:
-        monkeypatch.setattr(published, "find_spec", lambda name: None)
-    else:
-        monkeypatch.setattr(published, "_downloaded", lambda name, revision: None)
+    library = pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr(library.constants, "HF_HUB_OFFLINE", True)
     tok = small()
     folder = cached(tmp_path / "hub", "owner/name", tok)
     (tmp_path / "hub/models--owner--weights/snapshots" / COMMIT).mkdir(parents=True)
     assert bytepair.load("owner/name") == bytepair.load("owner/name", revision=COMMIT) == tok
     assert bytepair.tokenizer.list_vocabularies().files == {"owner/name": folder}
-    error = FileNotFoundError if has_library else ImportError
     for revision in ("v2", "../refs/main", "b" * 40, "/etc"):
-        with told(error):
+        with told(FileNotFoundError):
             bytepair.load("owner/name", revision=revision)
-    with told(error):
+    with told(FileNotFoundError):
         bytepair.load("owner/other")
-
-
-def test_a_package_of_data_brings_repositories(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(published, "_downloaded", lambda name, revision: None)
-    small().export(tmp_path / "brings_more/owner/name", "huggingface")
-    monkeypatch.syspath_prepend(tmp_path)
-    point = EntryPoint("more", "brings_more", published.GROUP)
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: (point,))
-    assert list(bytepair.tokenizer.list_vocabularies().files) == ["owner/name"]
-    assert bytepair.load("owner/name") == small()
 
 
 @pytest.mark.parametrize(

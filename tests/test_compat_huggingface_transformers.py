@@ -10,8 +10,6 @@ import copy
 import json
 import logging
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial, wraps
@@ -436,35 +434,6 @@ def test_training_a_new_one_from_it(tmp_path: Path) -> None:
         for tokenizer in (theirs, huggingface.wrap(copy.deepcopy(theirs)))
     ]
     assert results[0].get_vocab() == results[1].get_vocab()
-
-
-SCRIPT = """
-import sys
-from transformers import AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained(sys.argv[1])
-print(type(tokenizer.backend_tokenizer).__module__, tokenizer("some text").input_ids)
-"""
-
-
-@pytest.mark.parametrize("module", [False, True])
-def test_a_program_runs_on_bytepair(tmp_path: Path, module: bool) -> None:
-    folder = made_small(tmp_path)
-    (tmp_path / "script.py").write_text(SCRIPT)
-    named = ["-m", "script"] if module else [str(tmp_path / "script.py")]
-    ran = subprocess.run(
-        [sys.executable, "-m", "bytepair.compat.huggingface", *named, str(folder)],
-        capture_output=True, text=True, check=True, cwd=tmp_path,
-    )  # fmt: skip
-    expected = transformers.AutoTokenizer.from_pretrained(folder)("some text").input_ids
-    assert ran.stdout == f"bytepair.compat.huggingface.tokenizer {expected}\n"
-    for wrong in ([], ["-m"]):
-        ran = subprocess.run(
-            [sys.executable, "-m", "bytepair.compat.huggingface", *wrong],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert ran.returncode == 1
-        assert "python -m bytepair.compat.huggingface script.py" in ran.stderr
 
 
 TEMPLATE = (

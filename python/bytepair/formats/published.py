@@ -5,9 +5,6 @@ their names and under the hash that tiktoken uses as a name, and checked against
 tiktoken downloads and caches missing files. Repositories of the Hugging Face Hub are folders of its
 cache, to which `huggingface_hub` downloads them; files there are named by their hash, which is
 checked here. A revision is a commit, a tag or a branch.
-
-A package of data names a module of its own as an entry point of the group `bytepair.vocabularies`;
-the files beside that module are looked up like a cache. Nothing of a package is run or imported.
 """
 
 from __future__ import annotations
@@ -18,7 +15,6 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -137,9 +133,6 @@ def _missing(name: str, reason: str) -> NotFetchedError:
     )
 
 
-#: The entry points of packages of data.
-GROUP: Final = "bytepair.vocabularies"
-
 #: Packages that bring rank files under the names of tiktoken's cache, and their folders.
 _PACKAGES: Final = {
     "litellm": "litellm_core_utils/tokenizers",
@@ -163,24 +156,11 @@ def rank_places() -> Iterator[SearchedFolder]:
         yield SearchedFolder("the cache of tiktoken; TIKTOKEN_CACHE_DIR names another", folder)
     elif os.environ[name]:  # an empty value tells tiktoken not to cache
         yield SearchedFolder(f"the cache of tiktoken ({name})", Path(os.environ[name]))
-    yield from _package_places()
     for package, below in _PACKAGES.items():
-        if installed := _folder(package):
-            yield SearchedFolder(f"the package {package}", installed / below)
-
-
-def _package_places() -> list[SearchedFolder]:
-    folders = ((point.name, _folder(point.module)) for point in metadata.entry_points(group=GROUP))
-    return [SearchedFolder(f"the package {name}", folder) for name, folder in folders if folder]
-
-
-def _folder(module: str) -> Path | None:
-    """The folder of a package, which is not imported; None if it is not installed."""
-    name, *below = module.split(".")
-    spec = find_spec(name)
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    return Path(next(iter(spec.submodule_search_locations)), *below)
+        spec = find_spec(package)  # which does not import it
+        if spec is not None and spec.submodule_search_locations:
+            folder = Path(next(iter(spec.submodule_search_locations)), below)
+            yield SearchedFolder(f"the package {package}", folder)
 
 
 def hub_place() -> SearchedFolder:
@@ -211,60 +191,42 @@ def is_repository(name: str) -> bool:
 
 def folder(name: str, revision: str | None) -> Path:
     """The folder of a repository's tokenizer, downloaded if possible; its files are checked."""
-    has_library = find_spec("huggingface_hub") is not None
-    path = (_downloaded(name, revision) if has_library else None) or cached(name, revision)
-    if path is None:
-        missing = (
-            f"there is no file {name!r}, and the repository {name} is not in {hub_place().path}"
+    if find_spec("huggingface_hub") is None:
+        raise ImportError(
+            f"there is no file {name!r}; to load the repository {name} of the Hugging Face Hub, "
+            "pip install 'bytepair[hub]'"
         )
-        if not has_library:
-            raise ImportError(f"{missing}; to download it, pip install 'bytepair[hub]'")
-        raise NotFoundError(f"{missing}, and cannot be downloaded")
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    cache, path = hub_place().path, None
+    if re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)*", revision or "main"):
+        with suppress(LocalEntryNotFoundError):
+            patterns = list(FILES)
+            path = Path(
+                snapshot_download(name, revision=revision, cache_dir=cache, allow_patterns=patterns)
+            )
+    if path is None:
+        raise NotFoundError(
+            f"there is no file {name!r}, and the repository {name} is not in {cache}, and cannot "
+            "be downloaded"
+        )
     for file in (file for pattern in FILES for file in path.glob(pattern)):
         if file.is_file():
             check(file)
     return path
 
 
-def _downloaded(name: str, revision: str | None) -> Path | None:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    with suppress(LocalEntryNotFoundError):
-        return Path(snapshot_download(name, revision=revision, allow_patterns=list(FILES)))
-    return None
-
-
-def cached(name: str, revision: str | None = None) -> Path | None:
-    """The folder of a repository on this machine: of its cache, or of a package; or None.
-
-    A revision of None means `main`, and any for packages.
-    """
-    repo = hub_place().path / f"models--{name.replace('/', '--')}"
-    version = revision or "main"
-    if re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)*", version):
-        ref = repo / "refs" / version
-        commit = ref.read_text(encoding="utf-8").strip() if ref.is_file() else version
-        if re.fullmatch(r"[0-9a-f]{40}", commit) and (repo / "snapshots" / commit).is_dir():
-            return repo / "snapshots" / commit
-    if revision is None:
-        folders = (place.path / name for place in _package_places())
-        return next((folder for folder in folders if folder.is_dir()), None)
-    return None
-
-
 def repositories() -> dict[str, Path]:
-    """The repositories on this machine, by name, with the folder of the revision `main`."""
-    cache = hub_place().path
-    names = {path.name.removeprefix("models--").replace("--", "/", 1)
-             for path in cache.glob("models--*--*")}  # fmt: skip
-    names |= {
-        path.parent.relative_to(place.path).as_posix()
-        for place in _package_places()
-        for path in place.path.glob("*/*/tokenizer.json")
-    }
-    paths = {name: cached(name) for name in sorted(names) if is_repository(name)}
-    return {name: path for name, path in paths.items() if path is not None}
+    """The repositories in the cache, by name, with the folder of the revision `main`."""
+    paths = {}
+    for ref in sorted(hub_place().path.glob("models--*--*/refs/main")):
+        repo = ref.parents[1]
+        name = repo.name.removeprefix("models--").replace("--", "/", 1)
+        path = repo / "snapshots" / ref.read_text(encoding="utf-8").strip()
+        if is_repository(name) and path.is_dir():
+            paths[name] = path
+    return paths
 
 
 def check(file: Path) -> None:

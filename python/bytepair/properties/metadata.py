@@ -298,7 +298,7 @@ def with_written(tokenizer: _core.Tokenizer) -> _core.Tokenizer:
 # ---------------------------------------------------------------------------- other ids
 
 #: The notes that `Metadata` reads.
-_NOTES: Final = {entry.note for entry in ENTRIES} | {roles.CONFIG, roles.GENERATION}
+_NOTES: Final = {entry.note for entry in ENTRIES} | {roles.CONFIG}
 
 
 def carried(tokenizer: _core.Tokenizer, special: Mapping[str, int]) -> dict[str, str]:
@@ -317,15 +317,7 @@ def renumbered(
         else stop if ids is None else ids.get(stop)
         for stop in old.stops
     ]  # fmt: skip
-    new = old._replace(
-        stops=[stop for stop in moved if stop is not None],
-        # A list or an object may contain ids.
-        generation={
-            name: value
-            for name, value in old.generation.items()
-            if not isinstance(value, list | dict)
-        },
-    )
+    new = old._replace(stops=[stop for stop in moved if stop is not None])
     new_notes = {key: "" if key in _NOTES else value for key, value in notes.items()}
     if ids is not None:
         new_notes.pop(EMPTY, None)

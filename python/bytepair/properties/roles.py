@@ -77,12 +77,11 @@ NOTES: Final = {entry.role: entry.note for entry in TOKENS if entry.role}
 END_OF_TEXT: Final = "eod_token"
 
 #: The notes of the default chat template, of the others, and of the tokens at which generation
-#: stops; the last two are JSON, as those of the other fields of Hugging Face's files.
+#: stops; the last two are JSON, as that of the other fields of `tokenizer_config.json`.
 TEMPLATE: Final = "chat_template"
 TEMPLATES: Final = "chat_templates"
 STOPS: Final = "stop_tokens"
 CONFIG: Final = "huggingface.config"
-GENERATION: Final = "huggingface.generation_config"
 
 #: The name of the template that is used if none is named.
 DEFAULT: Final = "default"
@@ -100,7 +99,6 @@ class Metadata(NamedTuple):
         templates: the other chat templates, by name.
         stops: the tokens at which generation stops: names, or ids of ordinary tokens.
         config: the other fields of `tokenizer_config.json`.
-        generation: the other fields of `generation_config.json`.
     """
 
     tokens: Mapping[str, str] = _NONE
@@ -109,7 +107,6 @@ class Metadata(NamedTuple):
     templates: Mapping[str, str] = _NONE
     stops: Sequence[str | int] = ()
     config: Mapping[str, Any] = _NONE
-    generation: Mapping[str, Any] = _NONE
 
     @classmethod
     def of(cls, notes: Mapping[str, str]) -> Metadata:
@@ -128,7 +125,6 @@ class Metadata(NamedTuple):
                 for stop in json_note(notes, STOPS, list)
             ],
             config=json_note(notes, CONFIG, dict),
-            generation=json_note(notes, GENERATION, dict),
         )
 
     def to_notes(self) -> dict[str, str]:
@@ -137,10 +133,7 @@ class Metadata(NamedTuple):
         notes |= {flag: "true" if value else "false" for flag, value in self.flags.items()}
         if self.template is not None:
             notes[TEMPLATE] = self.template
-        values = {
-            TEMPLATES: self.templates, STOPS: self.stops,
-            CONFIG: self.config, GENERATION: self.generation,
-        }  # fmt: skip
+        values = {TEMPLATES: self.templates, STOPS: self.stops, CONFIG: self.config}
         return notes | {key: json.dumps(value) for key, value in values.items() if value}
 
 

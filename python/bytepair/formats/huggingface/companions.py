@@ -1,11 +1,11 @@
 """The files beside a `tokenizer.json`, which `transformers` reads and writes.
 
 `tokenizer_config.json` has the roles of tokens, flags and the class of the tokenizer;
-`special_tokens_map.json` has roles too; `chat_template.jinja` and the folder
-`additional_chat_templates` have the chat templates, which were a field of the first before;
+`special_tokens_map.json` has roles too; `chat_template.jinja` has the chat template, and if there
+are several, the folder `additional_chat_templates` or a field of the first file has the others;
 `generation_config.json`, a file of the model, has the ids at which generation stops. The entries of
-the table (`bytepair.properties.roles`) become notes of their own, the other fields one note for
-each file, and all are written back.
+the table (`bytepair.properties.roles`) become notes of their own, the other fields of the first
+file one note, and all are written back.
 
 Only the added tokens concern ids: `transformers` adds every token that one of the files names.
 First those of `added_tokens_decoder` by their ids, whose flags replace those of `tokenizer.json`;
@@ -15,7 +15,6 @@ gets the next free one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -40,8 +39,6 @@ GENERATION: Final = "generation_config.json"
 _LEFT_OUT: Final = ("added_tokens_decoder", "auto_map", "chat_template", END_OF_TEXT)
 #: Fields that have a note of their own if they have a value.
 _ENTRIES: Final = frozenset(entry.note for entry in (*TOKENS, *FLAGS))
-#: How the names of templates are written that are the names of files on every system.
-_FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
 # ---------------------------------------------------------------------------- reading
@@ -66,7 +63,7 @@ def read(
     """
     config, fields = files[CONFIG], role_fields(files)
     tokens = roles.stated(fields, CONFIG, special)
-    stops, generation = _generation(_object(folder, GENERATION), tokens, special)
+    stops = _stops(_object(folder, GENERATION).get("eos_token_id"), tokens, special)
     has_end = "eos_token" in tokens or "eos" in roles.usual(special) or END_OF_TEXT in fields
     if stops and isinstance(stops[0], str) and not has_end:
         tokens = {"eos_token": stops[0]} | tokens
@@ -84,7 +81,7 @@ def read(
         if name not in _LEFT_OUT and (name not in _ENTRIES or value is None)
     }
     return roles.with_templates(stated, by_name)._replace(
-        tokens=tokens, flags=flags, stops=stops, config=kept, generation=generation
+        tokens=tokens, flags=flags, stops=stops, config=kept
     )
 
 
@@ -132,28 +129,17 @@ def _paths_of_templates(folder: Path) -> list[Path]:
     return [path for path in paths if path.is_file()]
 
 
-def _generation(
-    fields: dict[str, Any], tokens: Mapping[str, str], special: Mapping[str, int]
-) -> tuple[list[str | int], dict[str, Any]]:
-    """Where generation stops by `generation_config.json`, and its other fields.
+def _stops(stated: Any, tokens: Mapping[str, str], special: Mapping[str, int]) -> list[str | int]:
+    """Where generation stops by `generation_config.json`; empty if that is what the roles imply.
 
-    The tokens are stated if they are not those that the roles imply; special tokens are kept by
-    their names.
+    Special tokens are kept by their names.
     """
-    stated, place = fields.get("eos_token_id"), f"{GENERATION}: eos_token_id"
     ids = stated if isinstance(stated, list) else [] if stated is None else [stated]
+    place = f"{GENERATION}: eos_token_id"
     stops = metadata.named(dict.fromkeys(id_of(id, place) for id in ids), special)
     usual = {roles.NOTES[role]: name for role, name in roles.usual(special).items()}
     ends = map((usual | dict(tokens)).get, ("eot_token", "eos_token"))
-    if stops == list(dict.fromkeys(filter(None, ends))):
-        stops = []
-    rest = {field: value for field, value in fields.items() if field != "eos_token_id"}
-    for field, value in rest.items():
-        if isinstance(value, str):  # it may be kept as the name of a token
-            typed(value, str, f"{GENERATION}: {field}")
-        elif field.endswith("_token_id") and type(value) is int:
-            (rest[field],) = metadata.named([value], special)
-    return stops, rest
+    return [] if stops == list(dict.fromkeys(filter(None, ends))) else stops
 
 
 # ---------------------------------------------------------------------------- added tokens
@@ -326,9 +312,10 @@ def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     """
     fields, left_out = _role_fields(tokenizer), set(lookalikes(tokenizer))
     tokens = _as_written(_core.added_tokens(tokenizer), tokenizer.notes)
+    templates = roles.written_templates(tokenizer)
     template: dict[str, Any] = {}
-    if not _fit_files(tokenizer):
-        pairs = roles.written_templates(tokenizer).items()  # as older versions wrote them
+    if templates.keys() - {roles.DEFAULT}:
+        pairs = templates.items()
         template = {"chat_template": [{"name": name, "template": text} for name, text in pairs]}
     elif tokenizer.notes.get(roles.TEMPLATE) == "":
         template = {"chat_template": None}
@@ -356,34 +343,23 @@ def _role_fields(tokenizer: _core.Tokenizer) -> dict[str, str | None]:
     return dict.fromkeys(taken) | {field: name or None for field, name in by_field.items()}
 
 
-def _fit_files(tokenizer: _core.Tokenizer) -> bool:
-    names = metadata.of(tokenizer).templates
-    folded = {name.casefold() for name in names}
-    return len(folded) == len(names) and all(map(_FILE_NAME.fullmatch, names))
-
-
-def _templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
-    templates = roles.written_templates(tokenizer) if _fit_files(tokenizer) else {}
-    return {
-        TEMPLATE if name == roles.DEFAULT else f"{TEMPLATES}/{name}.jinja": template
-        for name, template in templates.items()
-    }
+def _template_file(tokenizer: _core.Tokenizer) -> dict[str, str]:
+    """The file of the chat template, if there is one only: files come before the list of others."""
+    templates = roles.written_templates(tokenizer)
+    default = templates.pop(roles.DEFAULT, None)
+    return {} if templates or default is None else {TEMPLATE: default}
 
 
 def _generation_fields(tokenizer: _core.Tokenizer) -> dict[str, Any]:
-    """The fields of a `generation_config.json`: where generation stops, and what a file had."""
-    stated, names = metadata.of(tokenizer), metadata.tokens(tokenizer)
-    fields = dict(stated.generation)
-    if not stated.stops:
-        by_role = {f"{note}_id": names.get(note) for note in ("bos_token", "pad_token")}
-        fields = by_role | fields
-    for field, value in fields.items():
-        if field.endswith("_token_id") and isinstance(value, str):  # kept by its name
-            fields[field] = metadata.token_id(tokenizer, value)
-    stops = metadata.stops(tokenizer)
-    fields["eos_token_id"] = stops[0] if len(stops) == 1 else stops
-    fields = {name: value for name, value in fields.items() if value is not None and value != []}
-    return fields if stops or stated.generation else {}
+    """The fields of a `generation_config.json`: where generation stops, and roles."""
+    stops, names = metadata.stops(tokenizer), metadata.tokens(tokenizer)
+    if not stops:
+        return {}
+    fields: dict[str, Any] = {"eos_token_id": stops[0] if len(stops) == 1 else stops}
+    if not metadata.of(tokenizer).stops:
+        for note in ("bos_token", "pad_token"):
+            fields[f"{note}_id"] = metadata.token_id(tokenizer, names.get(note, ""))
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def files(tokenizer: _core.Tokenizer, folder: Path) -> dict[Path, bytes]:
@@ -397,11 +373,11 @@ def files(tokenizer: _core.Tokenizer, folder: Path) -> dict[Path, bytes]:
         there = _object(folder, GENERATION)
         if there | fields != there:
             content[GENERATION] = to_json(there | fields)
-    content |= {name: text.encode() for name, text in _templates(tokenizer).items()}
+    content |= {name: text.encode() for name, text in _template_file(tokenizer).items()}
     return {folder / name: data for name, data in content.items()}
 
 
 def stale(tokenizer: _core.Tokenizer, folder: Path) -> list[Path]:
     """The chat templates in a folder that would be read as those of the tokenizer, and are not."""
-    current = {folder / name for name in _templates(tokenizer)}
+    current = {folder / name for name in _template_file(tokenizer)}
     return [path for path in _paths_of_templates(folder) if path not in current]
