@@ -59,4 +59,4 @@ def small(**changes: Any) -> bytepair.Tokenizer:
 def load(document: dict[str, Any], **options: Any) -> bytepair.Tokenizer:
     """The tokenizer of a `tokenizer.json`."""
     data = json.dumps(document).encode()
-    return bytepair.Tokenizer(huggingface.parse(data, LoadOptions(**options)).model())
+    return bytepair.Tokenizer(huggingface.parse(data, LoadOptions(**options)))

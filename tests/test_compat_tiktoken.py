@@ -269,3 +269,14 @@ def test_unknown_encodings_are_errors() -> None:
 def test_a_table_or_a_text_is_no_list_of_texts(call: str, texts: Any) -> None:
     with pytest.raises(ArgumentError):
         getattr(OURS, call)(texts)
+
+
+def test_two_names_of_one_id() -> None:
+    special = {"<|a|>": 400, "<|b|>": 400}
+    ours, theirs = (kind(**VALUES | {"special_tokens": special}) for kind in
+                    (tiktoken.Encoding, original.Encoding))  # fmt: skip
+    for allowed in ("all", {"<|a|>"}, {"<|b|>"}, set()):
+        how: Any = {"allowed_special": allowed, "disallowed_special": ()}
+        expected = theirs.encode("x<|a|> y<|b|>", **how)
+        assert ours.encode("x<|a|> y<|b|>", **how) == expected
+        assert ours.encode_batch(["x<|a|> y<|b|>"] * 2, **how) == [expected] * 2

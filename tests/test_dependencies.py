@@ -177,7 +177,6 @@ USES = [
     ("ray", "bytepair.distributed.count('a.txt', 'c.parquet', ray=True)"),
     ("llguidance", "bytepair.engines.to_llguidance(bytepair.train(['hi'], 265))"),
     ("xgrammar", "bytepair.engines.to_xgrammar(bytepair.train(['hi'], 265))"),
-    ("outlines", "bytepair.engines.to_outlines(bytepair.train(['hi'], 265))"),
     ("torch", "bytepair.compat.pad(bytepair.train(['hi'], 265), [[1]], tensors='pt')"),
     ("plot", "bytepair.plot.bars({'a': 1})"),
 ]

@@ -21,7 +21,7 @@ from bytepair._core import from_oniguruma, to_bytes, to_characters, to_oniguruma
 from bytepair.errors import FormatError, LossError, SplitError, UnsupportedError
 from bytepair.formats import huggingface
 from bytepair.formats.gguf.llamacpp import RULES
-from bytepair.formats.parts import LoadOptions, Parts
+from bytepair.formats.parts import LoadOptions, build
 from bytepair.properties.tokens import all_pairs
 from formats import json_of, load, small
 from messages import told
@@ -310,7 +310,7 @@ def test_only_lists_that_give_the_ids_of_ranks_are_taken_for_them(
         del merges[rng.randrange(len(merges))]
     elif "shuffled" in kind:
         rng.shuffle(merges)
-    model = Parts(tokens, r"(?s:.+)", {}, merges, ignore_merges, {}, True).model()
+    model = build(tokens, r"(?s:.+)", {}, merges, ignore_merges=ignore_merges, may_be_ranks=True)
     tok = bytepair.Tokenizer(model)
     by_ranks = tok.merge_rule == "ranks"
     same = True
@@ -595,7 +595,7 @@ def test_unusual_tables_are_read_as_tokenizers_reads_them(change: int) -> None:
         with told(FormatError, 'duplicate name "vocab"'):
             huggingface.parse(twice, LoadOptions())
         try:
-            tok = bytepair.Tokenizer(huggingface.parse(data, LoadOptions()).model())
+            tok = bytepair.Tokenizer(huggingface.parse(data, LoadOptions()))
         except FormatError as caught:
             error = caught
         else:

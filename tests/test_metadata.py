@@ -17,7 +17,7 @@ from bytepair.compat import export_losses, to_huggingface, to_transformers
 from bytepair.errors import FormatError, LossError, OverwriteError
 from bytepair.files.safe import Cursor
 from bytepair.formats import gguf
-from bytepair.properties import metadata
+from bytepair.properties import metadata, roles
 from bytepair.properties.roles import ENTRIES, FLAGS, TOKENS
 from bytepair.tokenizer.vocabulary import with_roles_of
 from formats import TARGETS, json_of, load, load_options, small
@@ -212,9 +212,7 @@ def test_two_tokens_before_a_text_are_a_loss_and_stay(tmp_path: Path) -> None:
 
 def test_a_flag_that_differs_from_the_post_processor(tmp_path: Path) -> None:
     path = folder(tmp_path / "hf", template(["<s>"], []), add_bos_token=False)
-    with told(UserWarning):
-        tok = bytepair.load(path)
-    assert tok.notes["add_bos_token"] == "true"
+    assert metadata.flags(bytepair.load(path))["add_bos_token"]
     tok = bytepair.load(folder(tmp_path / "two", None, add_bos_token=True, add_eos_token=False))
     assert (tok.notes["add_bos_token"], tok.notes["add_eos_token"]) == ("true", "false")
     tok.export(tmp_path / "out", "huggingface")
@@ -484,7 +482,7 @@ def test_the_generation_config_of_a_folder_is_kept(tmp_path: Path) -> None:
     assert values["tokenizer.ggml.eom_token_id"] == 262
     assert any("generation stops" in lost for lost in export_losses(tok, "tiktoken"))
     assert "stop_tokens" in tok.notes
-    assert not metadata.of(tok.replace(roles={"eos": "<turn>"})).stops
+    assert not roles.stops_of(tok.replace(roles={"eos": "<turn>"}).notes)
 
 
 def test_what_doubles_a_text_is_refused() -> None:
@@ -494,11 +492,11 @@ def test_what_doubles_a_text_is_refused() -> None:
         load(json_of(plain()) | {"post_processor": processor})
 
 
-def test_flags_that_are_false_add_nothing(tmp_path: Path) -> None:
+def test_flags_beside_a_post_processor_change_nothing(tmp_path: Path) -> None:
     tok = load(json_of(plain()) | {"post_processor": template(["<s>"], [])})
     tok = tok.replace(notes={"bos_token": "<s>", "add_bos_token": "false"})
     again = bytepair.load(tok.export(tmp_path, "huggingface"))
-    assert bytepair.tokenizer.text_rules(again).around == ([], [])
+    assert bytepair.tokenizer.text_rules(again).around == ([259], [])
 
 
 def test_damaged_notes_of_native_files_are_errors_of_bytepair() -> None:

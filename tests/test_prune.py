@@ -22,7 +22,7 @@ from bytepair import AddedToken, _core, reference
 from bytepair.errors import CountsError, UnknownIdError, VocabularyError
 from bytepair.evaluate import compression_curve
 from bytepair.formats import huggingface, pieces
-from bytepair.formats.parts import Parts
+from bytepair.formats.parts import build
 from bytepair.tokenizer import pruning
 from bytepair.tokenizer.pruning import Pruned
 from commands import run
@@ -82,7 +82,7 @@ def by_characters(rng: random.Random, size: int) -> bytepair.Tokenizer:
         _core.harmless_pattern(list(tokens)), normalizer=[form],
         user_defined=[ids[name] for name in user_defined],
     )  # fmt: skip
-    return bytepair.Tokenizer(Parts(tokens, rules, special, pairs, twins=twins).model())
+    return bytepair.Tokenizer(build(tokens, rules, special, pairs, twins=twins))
 
 
 def any_tokenizer(seed: int) -> tuple[random.Random, bytepair.Tokenizer]:

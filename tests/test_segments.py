@@ -37,9 +37,7 @@ def from_huggingface(flags: dict[str, bool]) -> bytepair.Tokenizer:
     added["ab"] = first + 4
     for name, id in added.items():
         document["added_tokens"].append({"id": id, "content": name, "single_word": False, **flags})
-    return bytepair.Tokenizer(
-        huggingface.parse(json.dumps(document).encode(), LoadOptions()).model()
-    )
+    return bytepair.Tokenizer(huggingface.parse(json.dumps(document).encode(), LoadOptions()))
 
 
 def by_chance(tokens: list[str], special: list[str]) -> bytepair.Tokenizer:
@@ -178,9 +176,7 @@ def published(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         token["special"] = token["content"].startswith("<|")
     if request.param == "qwen3":
         document["normalizer"] = {"type": "NFC"}
-    return bytepair.Tokenizer(
-        huggingface.parse(json.dumps(document).encode(), LoadOptions()).model()
-    )
+    return bytepair.Tokenizer(huggingface.parse(json.dumps(document).encode(), LoadOptions()))
 
 
 @given(st.data())

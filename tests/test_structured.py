@@ -81,11 +81,17 @@ def of_xgrammar(tok: bytepair.Tokenizer, stop: str, schema: Any) -> Step:
     return allowed, matcher.accept_token
 
 
+def outlines_vocabulary(core: Any, tok: bytepair.Tokenizer, stop: str) -> Any:
+    """As on the page about engines."""
+    tokens = {token: [id] for token, id in tok.mergeable_ranks().items()}
+    return core.Vocabulary(tok.special_tokens[stop], tokens)
+
+
 def of_outlines(tok: bytepair.Tokenizer, stop: str, schema: Any) -> Step:
     core = pytest.importorskip("outlines_core")
     theirs = importlib.import_module("outlines_core.json_schema")
     regex = theirs.build_regex_from_schema(json.dumps(schema))
-    guide = core.Guide(core.Index(regex, bytepair.engines.to_outlines(tok, stop=stop)))
+    guide = core.Guide(core.Index(regex, outlines_vocabulary(core, tok, stop)))
 
     def allowed() -> NDArray[np.bool_]:
         mask = np.zeros(tok.vocab_size, bool)
@@ -196,11 +202,9 @@ def test_xgrammar_knows_what_is_special() -> None:
 
 def test_outlines_has_the_ordinary_tokens() -> None:
     core = pytest.importorskip("outlines_core")
-    vocabulary = bytepair.engines.to_outlines(TOK, stop="<|assistant_end|>")
+    vocabulary = outlines_vocabulary(core, TOK, "<|assistant_end|>")
     assert vocabulary.get_eos_token_id() == END
     assert len(vocabulary) in (len(TOK.mergeable_ranks()), len(TOK.mergeable_ranks()) + 1)
     guide = core.Guide(core.Index("[0-9]", vocabulary))
     assert sorted(guide.get_tokens()) == [TOK.token_id(b"%d" % digit) for digit in range(10)]
     assert guide.advance(TOK.token_id(b"7")) == [END]
-    with told(ValueError, "a str, an integer or None"):
-        bytepair.engines.to_outlines(TOK, stop=[END, TOK.bos_token_id])  # type: ignore[arg-type]

@@ -57,7 +57,7 @@ def sentencepiece_pair(prefix: bool) -> tuple[bytepair.Tokenizer, Any]:
     from bytepair.formats.parts import LoadOptions
 
     data = gemma(SPEC[prefix])
-    tok = bytepair.Tokenizer(format.parse(data, LoadOptions()).model())
+    tok = bytepair.Tokenizer(format.parse(data, LoadOptions()))
     return tok, sentencepiece.SentencePieceProcessor(model_proto=data)
 
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import jinja2 as jinja2
     import llguidance as llguidance
     import matplotlib as matplotlib
-    import outlines_core as outlines_core
     import pyarrow as pyarrow
     import ray as ray
     import regex as regex
@@ -34,7 +33,6 @@ _EXTRAS: Final = {
     "jinja2": "chat",
     "llguidance": "llguidance",
     "matplotlib": "plot",
-    "outlines_core": "outlines",
     "pyarrow": "data",
     "ray": "ray",
     "regex": "reference",

@@ -185,11 +185,10 @@ def encode_arrow(
         tokenizer: the tokenizer.
         array: an object with the Arrow interface (a pyarrow array or chunked array, a polars
             Series, ...) of type string, large_string, string_view, or a dictionary of these.
-        special: as in `encode`.
-        prepend: as in `encode`, for each text.
-        append: as in `encode`, for each text.
-        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
-            processors.
+        special: as in `Tokenizer.encode_batch`; so are errors.
+        prepend: as there.
+        append: as there.
+        threads: as there.
 
     Returns:
         A pyarrow array with the list of ids of each text, and a null for each null. The ids are
@@ -199,8 +198,6 @@ def encode_arrow(
     Raises:
         TypeError: if `array` is not Arrow data, or does not contain text.
         CorpusError: if a text is not UTF-8; the message contains its index in its chunk.
-        SpecialTokenError: as in `encode`.
-        SplitError: as in `encode`.
 
     Example:
         >>> import bytepair, pyarrow

@@ -5,9 +5,9 @@
     >>> bytepair.engines.with_sentencepiece_ids(tok).special_tokens["<|bos|>"]
     1
 
-`to_llguidance`, `to_xgrammar` and `to_outlines` convert the vocabulary for libraries that constrain
-generation by a grammar, which they match against the bytes of ordinary tokens; the stop tokens are
-allowed at its end, all other special tokens and unused ids never. `with_sentencepiece_ids`
+`to_llguidance` and `to_xgrammar` convert the vocabulary for libraries that constrain generation by
+a grammar, which they match against the bytes of ordinary tokens; the stop tokens are allowed at its
+end, all other special tokens and unused ids never. `with_sentencepiece_ids`
 renumbers the tokens as `run.c` of llama2.c expects; `cover` heals prompts that end within a token.
 The module `plugins` is for vLLM and SGLang, which find it by themselves.
 """
@@ -30,11 +30,10 @@ from bytepair.tokenizer.vocabulary import renumbered
 
 if TYPE_CHECKING:
     import llguidance
-    import outlines_core
     import xgrammar
 
 __all__ = [
-    "cover", "plugins", "to_llguidance", "to_outlines", "to_xgrammar", "with_sentencepiece_ids",
+    "cover", "plugins", "to_llguidance", "to_xgrammar", "with_sentencepiece_ids",
 ]  # fmt: skip
 
 #: The special tokens that end a text, by name or id; None means the token with the role `eos`.
@@ -146,35 +145,6 @@ def to_xgrammar(
         tokens[id] = b""  # XGrammar treats ids without bytes as special tokens
     tokens += _padding(tokenizer, vocab_size)
     return xgrammar.TokenizerInfo(tokens, stop_token_ids=stop_ids(tokenizer, stop))
-
-
-def to_outlines(
-    tokenizer: _core.Tokenizer, *, stop: str | int | None = None
-) -> outlines_core.Vocabulary:
-    """Convert the vocabulary for Outlines, which constrains generation by regular expressions.
-
-    Args:
-        tokenizer: the tokenizer.
-        stop: as in `to_llguidance`, but only one token.
-
-    Returns:
-        The argument of `outlines_core.Index`, with the ordinary tokens; errors are as in
-        `to_llguidance`.
-
-    Example:
-        >>> import bytepair
-        >>> tok = bytepair.train(["hello hello"], 269)
-        >>> end = "<|assistant_end|>"
-        >>> bytepair.engines.to_outlines(tok, stop=end).get_eos_token_id()  # doctest: +SKIP
-        264
-    """
-    from bytepair._internal.extras import outlines_core
-
-    end, *others = stop_ids(tokenizer, stop)
-    if others:
-        raise ArgumentError(f"Outlines supports one stop token, not {1 + len(others)}")
-    tokens = {token: [id] for token, id in tokenizer.mergeable_ranks().items()}
-    return outlines_core.Vocabulary(end, tokens)
 
 
 def with_sentencepiece_ids(tokenizer: Tokenizer) -> Tokenizer:

@@ -13,7 +13,7 @@ from bytepair import _core
 from bytepair._core import to_bytes, to_characters
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.files.safe import id_of, parse_json, read_file, to_json, typed
-from bytepair.formats.parts import LoadOptions, Parts
+from bytepair.formats.parts import LoadOptions, build
 from bytepair.properties.tokens import EMPTY, empty_token
 
 VOCABULARY = "vocab.json"
@@ -32,7 +32,7 @@ def find(path: Path) -> tuple[Path, Path] | None:
     return (vocabulary, merges) if vocabulary and merges else None
 
 
-def read(path: Path, options: LoadOptions) -> Parts:
+def read(path: Path, options: LoadOptions) -> _core.Model:
     """Read the pair of files in a folder, or the given file and its counterpart."""
     files = find(path if path.is_dir() else path.parent)
     if files is None:
@@ -47,7 +47,7 @@ def read(path: Path, options: LoadOptions) -> Parts:
     pattern = options.pattern or _core.PATTERNS["gpt2"]
     checked = check_merges(merges, tokens, MERGES)
     notes = {} if empty is None else {EMPTY: str(empty)}
-    return Parts(tokens, pattern, special, checked, notes=notes, may_be_ranks=True)
+    return build(tokens, pattern, special, checked, notes=notes, may_be_ranks=True)
 
 
 def _special(

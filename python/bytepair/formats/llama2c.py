@@ -26,7 +26,7 @@ import numpy as np
 from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, read_file
-from bytepair.formats.parts import LoadOptions, Parts
+from bytepair.formats.parts import LoadOptions, build
 from bytepair.properties.metadata import engine_tokens
 from bytepair.properties.roles import giving, roles
 from bytepair.properties.tokens import all_pairs, all_tokens
@@ -54,7 +54,7 @@ def is_one(data: bytes, layout: tuple[str, ...]) -> bool:
     return True
 
 
-def read(path: Path, options: LoadOptions, layout: tuple[str, ...] = LLAMA2C) -> Parts:
+def read(path: Path, options: LoadOptions, layout: tuple[str, ...] = LLAMA2C) -> _core.Model:
     """Read a file, with the pattern and the special tokens passed by the caller."""
     entries, header = _entries(read_file(path), layout)
     pattern = options.named_pattern()
@@ -68,7 +68,7 @@ def read(path: Path, options: LoadOptions, layout: tuple[str, ...] = LLAMA2C) ->
     names = {id: name for name, id in special.items()}
     tokens = {token: id for token, id in ids.items() if id not in names}
     notes = {f"{role}_token": names[id] for role, id in header.items() if id in names}
-    return Parts(tokens, pattern, special, _merges(tokens, scores), notes=notes)
+    return build(tokens, pattern, special, _merges(tokens, scores), notes=notes)
 
 
 def ids_of(tokens: Iterable[bytes]) -> dict[bytes, int]:

@@ -24,7 +24,7 @@ from bytepair import _core
 from bytepair.errors import FormatError
 from bytepair.files.safe import read_file
 from bytepair.formats import published, tiktoken
-from bytepair.formats.parts import LoadOptions, Parts
+from bytepair.formats.parts import LoadOptions, build
 from bytepair.properties.tokens import token_lengths
 
 PICKLE_NAME: Final = "tokenizer.pkl"
@@ -69,7 +69,7 @@ def _values(data: bytes) -> Any:
     return _Unpickler(io.BytesIO(data)).load().values
 
 
-def read(path: Path, options: LoadOptions) -> Parts:
+def read(path: Path, options: LoadOptions) -> _core.Model:
     """Read the folder, or the pickle itself, if the caller allows that."""
     if not options.allow_pickle:
         raise FormatError(
@@ -97,7 +97,7 @@ def read(path: Path, options: LoadOptions) -> Parts:
             for key, id in mapping.items()
         ):
             raise FormatError(PICKLE_NAME, f"expected a mapping from {kind.__name__} to ids")
-    return Parts(ranks, values["pat_str"], special)
+    return build(ranks, values["pat_str"], special)
 
 
 def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:

@@ -1,14 +1,14 @@
-"""Defines what all file formats share: names, losses, and `Parts`, the values between two formats.
+"""Defines what all file formats share: names, losses, options, and how a tokenizer is built.
 
-A reader converts a file to `Parts`, from which the tokenizer is built; so there is one module per
-format instead of one per pair of formats. Values that `bytepair._core` checks when it builds the
-tokenizer are not checked here.
+A reader converts a file to a tokenizer of the core, from which any other is written; so there is
+one module per format instead of one per pair of formats. Values that the core checks when it builds
+the tokenizer are not checked here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from bytepair import _core
@@ -46,62 +46,43 @@ class Losses(list[str]):
 Rules: TypeAlias = str | tuple[str, ...] | _core.TextRules
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The values of a tokenizer, before they are checked.
+def build(
+    tokens: Mapping[bytes, int],
+    rules: Rules,
+    added: Mapping[str, int] | list[_core.AddedToken],
+    merges: list[tuple[bytes, bytes]] | None = None,
+    *,
+    ignore_merges: bool = False,
+    notes: dict[str, str] | None = None,
+    may_be_ranks: bool = False,
+    twins: Mapping[int, bytes] | None = None,
+) -> _core.Model:
+    """A tokenizer of the values in a file.
 
-    Attributes:
-        tokens: the bytes of each ordinary token and its id; or the tokenizer itself, if the core
-            read it, without the notes that were added since.
-        rules: what happens to a text before it is merged; usually a split pattern.
-        special_tokens: the added tokens and their ids.
-        flags: the flags of added tokens, by name; those without are special and nothing else.
-        merges: the pairs to merge, in order; None means the rule "ranks", unless the core read the
-            tokenizer.
+    Args:
+        tokens: the bytes of each ordinary token and its id.
+        rules: the rules of a text; usually a split pattern.
+        added: the added tokens, or the names and ids of special ones.
+        merges: the pairs to merge, in order; None means the rule "ranks".
         ignore_merges: whether a pretoken that is a token is not merged.
+        notes: other content of the file.
         may_be_ranks: whether merges that provably give the same ids as the rule "ranks" are read as
             that rule.
-        notes: other content of the file, to be written back.
         twins: with byte fallback, where merging starts with characters: tokens that have the bytes
             of another token, by id.
+
+    Raises:
+        VocabularyError: if the tokens, merges or special tokens are invalid.
+        PatternError: if the pattern is not a regular expression.
     """
-
-    tokens: dict[bytes, int] | _core.Model
-    rules: Rules
-    special_tokens: dict[str, int]
-    merges: list[tuple[bytes, bytes]] | None = None
-    ignore_merges: bool = False
-    notes: dict[str, str] = field(default_factory=dict)
-    may_be_ranks: bool = False
-    twins: dict[int, bytes] | None = None
-    flags: Mapping[str, _core.AddedToken] = field(default_factory=dict)
-
-    def added(self) -> list[_core.AddedToken]:
-        """The added tokens with their flags."""
-        tokens = ((_core.AddedToken(name, id), name) for name, id in self.special_tokens.items())
-        return [self.flags.get(name, token).with_id(token.id) for token, name in tokens]
-
-    def model(self) -> _core.Model:
-        """Build the tokenizer.
-
-        Raises:
-            VocabularyError: if the tokens, merges or special tokens are invalid.
-            PatternError: if the pattern is not a regular expression.
-        """
-        tokens, merges, ignore = self.tokens, self.merges, self.ignore_merges
-        rules_and_added = (self.rules, self.added())
-        if isinstance(tokens, _core.Model):
-            return _core.with_notes(_core.Tokenizer(tokens), self.notes)
-        if self.twins is not None:
-            return _core.Model.from_characters(
-                tokens, self.twins, merges or [], *rules_and_added, self.notes
-            )
-        if merges is not None:
-            model = _core.Model.from_merges(tokens, merges, *rules_and_added, ignore, self.notes)
-            by_merges = _core.Tokenizer(model)
-            if not self.may_be_ranks or not _core.is_rule_of_ranks(by_merges, ignore):
-                return model
-        return _core.Model.from_ranks(tokens, *rules_and_added, self.notes)
+    notes = notes or {}
+    if twins is not None:
+        return _core.Model.from_characters(tokens, twins, merges or [], rules, added, notes)
+    if merges is not None:
+        model = _core.Model.from_merges(tokens, merges, rules, added, ignore_merges, notes)
+        if not may_be_ranks or not _core.is_rule_of_ranks(_core.Tokenizer(model), ignore_merges):
+            return model
+    return _core.Model.from_ranks(tokens, rules, added, notes)
 
 
 @dataclass(frozen=True)

@@ -29,13 +29,13 @@ Control pieces and the unknown piece become special tokens.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from bytepair import _core
 from bytepair.errors import FormatError, UnsupportedError
-from bytepair.formats.parts import Parts
+from bytepair.formats.parts import build
 
 #: Types of pieces.
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
@@ -61,10 +61,17 @@ META: Final = "\u2581"
 BYTES: Final = {f"<0x{byte:02X}>": byte for byte in range(256)}
 
 
-def parts(pieces: Mapping[int, ScoredPiece], form: str, notes: dict[str, str], place: str) -> Parts:
+def model(
+    pieces: Mapping[int, ScoredPiece],
+    form: str,
+    notes: dict[str, str],
+    place: str,
+    ordinary: Collection[int] = (),
+) -> _core.Model:
     """The tokenizer with these pieces, which stand at a place of the file.
 
-    The name of a normalizer, such as "spaces always", says where spaces are put. Tokens are bytes
+    Of the control pieces, those with `ordinary` ids are found in every text. The name of a
+    normalizer, such as "spaces always", says where spaces are put. Tokens are bytes
     here, with spaces for U+2581. A byte that is a character with a token as well has two ids:
     encoding gives that of the character, and the other, its *twin*, is only decoded.
 
@@ -74,7 +81,11 @@ def parts(pieces: Mapping[int, ScoredPiece], form: str, notes: dict[str, str], p
     """
     _check(pieces, place)
     control = {CONTROL, UNKNOWN}
-    special = {piece.text: id for id, piece in pieces.items() if piece.kind in control}
+    added = [
+        _core.AddedToken(piece.text, id, special=id not in ordinary)
+        for id, piece in pieces.items()
+        if piece.kind in control
+    ]
     ids = {piece.text: id for id, piece in pieces.items() if piece.kind not in control}
     # A byte of ASCII needs no token of that name if its character is a token.
     has = (name in ids or (byte < 128 and chr(byte) in ids) for name, byte in BYTES.items())
@@ -96,7 +107,7 @@ def parts(pieces: Mapping[int, ScoredPiece], form: str, notes: dict[str, str], p
         user_defined=[id for id, piece in pieces.items() if piece.kind == USER_DEFINED],
     )
     pairs = [(_token(left), _token(right)) for left, right in merges]
-    return Parts(tokens, rules, special, pairs, notes=notes, twins=twins)
+    return build(tokens, rules, added, pairs, notes=notes, twins=twins)
 
 
 def _token(name: str) -> bytes:

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from bytepair import _core
-from bytepair.errors import FormatError, NotFetchedError, NotFoundError, VocabularyError
+from bytepair.errors import FormatError, NotFetchedError, NotFoundError
 from bytepair.files.safe import read_file
 from bytepair.formats import tiktoken
-from bytepair.formats.parts import Parts
+from bytepair.formats.parts import build
 
 URL: Final = "https://openaipublic.blob.core.windows.net/encodings/"
 
@@ -77,13 +77,13 @@ def is_name(name: str) -> bool:
     return name in tiktoken.list_encoding_names()
 
 
-def of_name(name: str) -> Parts:
+def of_name(name: str) -> _core.Model:
     """Load the encoding of this name from a local rank file, or else from tiktoken."""
     if name in ENCODINGS and (path := rank_file(name)):
         encoding = ENCODINGS[name]
         ranks, notes = tiktoken.read_ranks(read_file(path))
         regex = _core.PATTERNS[encoding.pattern]
-        return Parts(ranks, regex, encoding.special_tokens, notes=notes | {"name": name})
+        return build(ranks, regex, encoding.special_tokens, notes=notes | {"name": name})
     try:
         from bytepair._internal.extras import tiktoken as library
 
@@ -91,7 +91,7 @@ def of_name(name: str) -> Parts:
     except ImportError as error:
         raise _missing(name, str(error)) from None
     except ValueError as error:
-        raise VocabularyError(f"tiktoken cannot give the encoding {name!r}: {error}") from error
+        raise FormatError(name, f"tiktoken cannot give this encoding: {error}") from error
     except OSError as error:  # includes the exceptions of requests
         raise _missing(name, type(error).__name__) from None
 

@@ -25,7 +25,7 @@ from bytepair.errors import (
     VocabularyError,
 )
 from bytepair.files.safe import read_file
-from bytepair.formats.parts import GGUF_MAGIC, LoadOptions, Parts
+from bytepair.formats.parts import GGUF_MAGIC, LoadOptions
 
 #: The number of bytes at the beginning of a file that are inspected to detect its format.
 HEAD_BYTES: Final = 1 << 16
@@ -47,13 +47,13 @@ class Format:
     """One format: where it is read and written, and what its files hold.
 
     Attributes:
-        module: the module below `bytepair.formats` with its functions. `read(path, options)` makes
-            parts of a path; it raises a `FormatError` if the file breaks a rule, or does not say
-            what the caller does not say either; and an `UnsupportedError` if the file asks for what
-            is not done exactly. `files(tokenizer, path)` gives the content of the files to write;
-            it raises a `LossError` for what no program could read. `losses(tokenizer)`, if it has
-            one, says what else is lost than the values below tell, and `hints(tokenizer)` how less
-            is lost.
+        module: the module below `bytepair.formats` with its functions. `read(path, options)` reads
+            a tokenizer; it raises a `FormatError` if the file breaks a rule, or does not say what
+            the caller does not say either; and an `UnsupportedError` if the file asks for what is
+            not done exactly. `files(tokenizer, path)` gives the content of the files to write; it
+            raises a `LossError` for what no program could read. `losses(tokenizer)`, if it has one,
+            says what else is lost than the values below tell, and `hints(tokenizer)` how less is
+            lost.
         suffixes: how the names of its files end.
         layout: the layout, where one module has several formats.
         reader: the program that reads them.
@@ -131,7 +131,7 @@ _IN_FOLDERS: Final = {
 
 def read(
     source: Any, format: str | None, options: LoadOptions, revision: str | None = None
-) -> Parts:
+) -> _core.Model:
     """Read a tokenizer of any foreign format; see `bytepair.load`."""
     kind, read = "an object in memory", partial(_of_object, source, options)
     path = Path(source) if isinstance(source, str | os.PathLike) else None
@@ -153,10 +153,17 @@ def read(
             place = type(source).__name__ if path is None else str(path)
             what = f"{option}={value!r} does not apply to this, which is {kind}"
             raise FormatError(place, what, option=option, value=value)
-    return read()
+    try:
+        return read()
+    except (VocabularyError, PatternError) as error:  # its values are those of a file
+        if isinstance(error, PatternError) and options.pattern is not None:
+            raise
+        raise FormatError(
+            str(source), error.message, option=error.option, value=error.value, hint=error.hint
+        ) from None
 
 
-def _of_object(source: Any, options: LoadOptions) -> Parts:
+def _of_object(source: Any, options: LoadOptions) -> _core.Model:
     from bytepair.formats import huggingface, tiktoken
 
     if tiktoken.is_encoding(source):
@@ -169,10 +176,10 @@ def _of_object(source: Any, options: LoadOptions) -> Parts:
     )
 
 
-def _read_path(path: Path, format: str | None, options: LoadOptions) -> Parts:
+def _read_path(path: Path, format: str | None, options: LoadOptions) -> _core.Model:
     if format is None:
         path, format = recognize(path)
-    read: Callable[[Path, LoadOptions], Parts] = format_of(format).function("read")
+    read: Callable[[Path, LoadOptions], _core.Model] = format_of(format).function("read")
     try:
         return read(path, options)
     except FormatError as error:
@@ -181,18 +188,6 @@ def _read_path(path: Path, format: str | None, options: LoadOptions) -> Parts:
             parts = [part for part in error.hint.split(", or ") if "lossy=True" not in part]
             error.hint = ", or ".join(parts)
         raise error from None
-
-
-def model(parts: Parts, source: Any, options: LoadOptions) -> _core.Model:
-    """Build a tokenizer; an error in its values is reported as one of its file."""
-    try:
-        return parts.model()
-    except (VocabularyError, PatternError) as error:
-        if isinstance(error, PatternError) and parts.rules == options.pattern:
-            raise
-        raise FormatError(
-            str(source), error.message, option=error.option, value=error.value, hint=error.hint
-        ) from None
 
 
 def format_of(name: str) -> Format:

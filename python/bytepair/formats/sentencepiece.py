@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from bytepair import _core
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.files.safe import MAX_VOCAB_SIZE, read_file
 from bytepair.formats import pieces as scored
-from bytepair.formats.parts import LoadOptions, Parts
+from bytepair.formats.parts import LoadOptions
 from bytepair.formats.pieces import CONTROL, NORMAL, UNKNOWN, ScoredPiece
 
 #: Types of models.
@@ -44,12 +45,12 @@ def is_one(head: bytes) -> bool:
     return re.match(rb"\x0a[\x01-\x7f]\x0a|\x0a[\x80-\xff][\x01-\x7f]\x0a", head) is not None
 
 
-def read(path: Path, options: LoadOptions) -> Parts:
+def read(path: Path, options: LoadOptions) -> _core.Model:
     """Read a model."""
     return parse(read_file(path), options)
 
 
-def parse(data: bytes, options: LoadOptions) -> Parts:
+def parse(data: bytes, options: LoadOptions) -> _core.Model:
     """The values in the bytes of a model; see `read`."""
     pieces: list[ScoredPiece] = []
     training: dict[str, Any] = {}
@@ -74,7 +75,7 @@ def parse(data: bytes, options: LoadOptions) -> Parts:
         is_known = 0 <= id < len(pieces)
         if is_known and (role == "pad_token" or pieces[id].kind in {CONTROL, UNKNOWN}):
             notes[role] = pieces[id].text
-    return scored.parts(dict(enumerate(pieces)), form, notes, "pieces")
+    return scored.model(dict(enumerate(pieces)), form, notes, "pieces")
 
 
 def _check_training(training: dict[str, Any]) -> None:

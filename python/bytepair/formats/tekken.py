@@ -12,9 +12,10 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
+from bytepair import _core
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.files.safe import id_of, parse_json, read_file, typed
-from bytepair.formats.parts import LoadOptions, Parts
+from bytepair.formats.parts import LoadOptions, build
 
 FILE: Final = "tekken.json"
 
@@ -36,7 +37,7 @@ def is_one(head: bytes) -> bool:
     return bool(re.match(rb'\s*\{\s*"config"\s*:', head)) and b'"default_vocab_size"' in head
 
 
-def read(path: Path, options: LoadOptions) -> Parts:
+def read(path: Path, options: LoadOptions) -> _core.Model:
     """Read a `tekken.json`, or the one in a folder; its merge rule is that of ranks."""
     file = path / FILE if path.is_dir() else path
     document = typed(parse_json(read_file(file), FILE), dict, FILE)
@@ -59,7 +60,7 @@ def read(path: Path, options: LoadOptions) -> Parts:
     if not document.get("special_tokens") and config.get("version") not in _WITHOUT_LIST:
         raise FormatError("special_tokens", f"files of version {config.get('version')!r} list them")
     special = _special(document.get("special_tokens"), first)
-    return Parts(tokens, pattern, special, notes={"bos_token": "<s>", "eos_token": "</s>"})
+    return build(tokens, pattern, special, notes={"bos_token": "<s>", "eos_token": "</s>"})
 
 
 def _token(entry: dict[str, Any], rank: int) -> bytes:

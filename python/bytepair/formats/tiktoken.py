@@ -17,7 +17,7 @@ from bytepair import _core
 from bytepair.errors import warn
 from bytepair.files.safe import parse_json, read_file, typed
 from bytepair.formats.huggingface.companions import CONFIG, of_decoder
-from bytepair.formats.parts import LoadOptions, Parts
+from bytepair.formats.parts import LoadOptions, build
 from bytepair.properties.tokens import EMPTY, empty_token
 
 
@@ -26,7 +26,7 @@ def is_rank_file(data: bytes) -> bool:
     return _core.is_rank_file(data[: 1 << 16])
 
 
-def read(path: Path, options: LoadOptions) -> Parts:
+def read(path: Path, options: LoadOptions) -> _core.Model:
     """Read a rank file, with the pattern and the special tokens passed by the caller."""
     tokens, notes = read_ranks(read_file(path))
     special = options.special_tokens
@@ -37,7 +37,7 @@ def read(path: Path, options: LoadOptions) -> Parts:
     pattern = _core.PATTERNS["kimi"] if is_kimi else options.named_pattern("a rank file")
     if special is None:
         special = listed(config) if config.is_file() else {}
-    return Parts(tokens, pattern, dict(special), notes=notes)
+    return build(tokens, pattern, dict(special), notes=notes)
 
 
 def listed(path: Path) -> dict[str, int]:
@@ -86,7 +86,7 @@ def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     }
 
 
-def of_encoding(encoding: Any) -> Parts:
+def of_encoding(encoding: Any) -> _core.Model:
     """Convert a `tiktoken.Encoding`.
 
     Where two special tokens have one id, as in o200k_harmony, the first keeps it and a warning
@@ -104,4 +104,4 @@ def of_encoding(encoding: Any) -> Parts:
     ranks = dict(encoding._mergeable_ranks)
     if (empty := ranks.pop(b"", None)) is not None:
         notes[EMPTY] = str(empty)
-    return Parts(ranks, encoding._pat_str, names, notes=notes)
+    return build(ranks, encoding._pat_str, names, notes=notes)

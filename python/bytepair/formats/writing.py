@@ -72,7 +72,7 @@ def export(
     removed = companions.stale(tokenizer, path) if is_folder else []
     if not overwrite:
         options = LoadOptions(tokenizer.pattern, tokenizer.special_tokens, True, True)
-        check_replaced(tokenizer, files, lambda: read(path, options).model(), removed=removed)
+        check_replaced(tokenizer, files, lambda: read(path, options), removed=removed)
     write_files(path, files, removed=removed)
     return path
 

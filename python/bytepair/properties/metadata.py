@@ -4,23 +4,20 @@ They come from its notes, or else from the names of its special tokens and its p
 entry that a reader would derive from these anyway is not lost without the note.
 
 `tokenizers` and `transformers` add BOS and EOS as the post-processor says, whatever `add_bos_token`
-says; llama.cpp has only the flags. The core has the post-processor (`TextRules.around`), and the
-flags are derived from it. It is written back if it does what the flags say, or more than they can
-say; otherwise a post-processor is made from the flags.
+says; llama.cpp has only the flags. So if the core has a post-processor (`TextRules.around`), the
+flags say what it does; otherwise one is made from the flags.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final
 
 from bytepair import _core
 from bytepair._core import to_bytes
-from bytepair.errors import warn
 from bytepair.properties import roles
-from bytepair.properties.roles import ENTRIES, FLAGS, TOKENS, Metadata, MetadataEntry
+from bytepair.properties.roles import ENTRIES, FLAGS, TOKENS, MetadataEntry
 from bytepair.properties.tokens import EMPTY
 
 #: A flag that adds a token to texts, and the role of the token.
@@ -32,14 +29,10 @@ POST_PROCESSOR: Final = "huggingface.post_processor"
 # ---------------------------------------------------------------------------- values
 
 
-def of(tokenizer: _core.Tokenizer) -> Metadata:
-    """What the notes of a tokenizer state."""
-    return Metadata.of(tokenizer.notes)
-
-
 def tokens(tokenizer: _core.Tokenizer) -> dict[str, str]:
     """The tokens with a role, by the keys of their notes."""
-    by_note = {note: name for note, name in of(tokenizer).tokens.items() if name}
+    notes = tokenizer.notes
+    by_note = {entry.note: notes[entry.note] for entry in TOKENS if notes.get(entry.note)}
     return by_note | {roles.NOTES[role]: name for role, name in roles.roles(tokenizer).items()}
 
 
@@ -59,10 +52,12 @@ def engine_tokens(tokenizer: _core.Tokenizer) -> dict[str, str]:
 
 def flags(tokenizer: _core.Tokenizer) -> dict[str, bool]:
     """The flags that are stated, or that the post-processor sets."""
-    known = dict(of(tokenizer).flags)
-    for side in _sides(around(tokenizer), tokenizer):
-        if side.tokens and side.tokens == side.ends:
-            known.setdefault(side.flag, True)
+    known, sides = roles.flags_of(tokenizer.notes), around(tokenizer)
+    if any(sides):
+        known |= {
+            flag: bool(side) and side == ends
+            for side, ends, flag in zip(sides, _ends(tokenizer), ADDED, strict=True)
+        }
     return {entry.note: known[entry.note] for entry in FLAGS if entry.note in known}
 
 
@@ -84,7 +79,7 @@ def ends(tokenizer: _core.Tokenizer) -> list[str]:
 def stops(tokenizer: _core.Tokenizer) -> list[int]:
     """The ids at which generation stops."""
     special = tokenizer.special_tokens
-    names = of(tokenizer).stops or ends(tokenizer)
+    names = roles.stops_of(tokenizer.notes) or ends(tokenizer)
     ids = [stop if isinstance(stop, int) else special.get(stop) for stop in names]
     return list(dict.fromkeys(id for id in ids if id is not None))
 
@@ -101,7 +96,9 @@ def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     Flags that are false are left out, as they are where nothing is said; so are post-processors
     that only do what the flags say.
     """
-    stated, surroundings = list(of(tokenizer).stops), around(tokenizer)
+    stated, sides = roles.stops_of(tokenizer.notes), around(tokenizer)
+    pairs = zip(sides, _ends(tokenizer), strict=True)
+    is_more = any(side and side != ends for side, ends in pairs)
     templates = roles.chat_templates(tokenizer)
     by_note: dict[str, Any] = {
         **tokens(tokenizer),
@@ -109,7 +106,7 @@ def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
         roles.TEMPLATE: templates.pop(roles.DEFAULT, None),
         roles.TEMPLATES: templates,
         roles.STOPS: [] if stated == ends(tokenizer) else stated,
-        POST_PROCESSOR: surroundings if is_more(surroundings, tokenizer) else None,
+        POST_PROCESSOR: sides if is_more else None,
     }
     return {note: value for note, value in by_note.items() if value}
 
@@ -117,14 +114,10 @@ def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
 # ---------------------------------------------------------------------------- losses
 
 
-def lost(
-    tokenizer: _core.Tokenizer, notes: Mapping[str, str] = MappingProxyType({})
-) -> list[MetadataEntry]:
-    """The entries that a file from which these notes are read would not have, or otherwise."""
-    here = values(tokenizer)
-    bare = _core.Model.from_ranks({}, r"(?s:.)", tokenizer.special_tokens, dict(notes))
-    there = values(_core.Tokenizer(bare))
-    return [entry for entry in ENTRIES if here.get(entry.note) != there.get(entry.note)]
+def lost(tokenizer: _core.Tokenizer, there: _core.Model) -> list[MetadataEntry]:
+    """The entries that the tokenizer read from a file would not have, or otherwise."""
+    here, read = values(tokenizer), values(_core.Tokenizer(there))
+    return [entry for entry in ENTRIES if here.get(entry.note) != read.get(entry.note)]
 
 
 def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
@@ -133,8 +126,8 @@ def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
     Formats other than those of Hugging Face and GGUF have places for BOS and EOS at most.
     """
     if format == "huggingface":
-        return [*unspeakable_flags(tokenizer), *_lost_around(tokenizer)]
-    entries = lost(tokenizer)
+        return unspeakable_flags(tokenizer)
+    entries = lost(tokenizer, _core.Model.from_ranks({}, r"(?s:.)", tokenizer.special_tokens))
     if format == "qwen3":
         by_note = tokens(tokenizer)
         end = engine_tokens(tokenizer).get("eos_token", by_note.get("eot_token"))
@@ -146,12 +139,13 @@ def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
 
 def lost_alone(tokenizer: _core.Tokenizer) -> list[str]:
     """The entries that a `tokenizer.json` without the other files of its folder does not have."""
-    notes = with_implied(Metadata(), tokenizer.special_tokens, _written(tokenizer)).to_notes()
-    entries = [entry for entry in lost(tokenizer, notes) if entry.kind != "around"]
+    written = with_written(tokenizer)
+    notes = with_implied({}, written)
+    entries = lost(tokenizer, _core.with_notes(written, notes))
     return [
         f"{what} (export to a folder, whose other files have this)"
         for what in described(tokenizer, entries)
-    ] + _lost_around(tokenizer, alone=True)
+    ]
 
 
 def described(tokenizer: _core.Tokenizer, entries: Iterable[MetadataEntry]) -> list[str]:
@@ -159,12 +153,12 @@ def described(tokenizer: _core.Tokenizer, entries: Iterable[MetadataEntry]) -> l
     notes: dict[str, list[str]] = {}
     for entry in entries:
         notes.setdefault(entry.kind, []).append(entry.note)
-    stops = ", ".join(map(str, of(tokenizer).stops))
+    stops = ", ".join(map(str, roles.stops_of(tokenizer.notes)))
     words = {
         "token": f"the roles of tokens: {', '.join(notes.get('token', ()))}",
         "flag": f"the flags: {', '.join(notes.get('flag', ()))}",
         "template": "the chat template",
-        "templates": f"the chat templates {', '.join(of(tokenizer).templates)}",
+        "templates": f"the chat templates {', '.join(roles.templates_of(tokenizer.notes))}",
         "stops": f"the tokens at which generation stops: {stops}",
         "around": "what the post-processor puts around texts",
     }
@@ -183,97 +177,43 @@ def unspeakable_flags(tokenizer: _core.Tokenizer) -> list[str]:
 
 # ---------------------------------------------------------------------------- around a text
 
-#: The names of the tokens before and after a text; "" for one that is not special.
-Surroundings: TypeAlias = tuple[list[str], list[str]]
 
-
-class _Side(NamedTuple):
-    """One side of a text: its tokens, the one with the role in a list, its note, the flag."""
-
-    tokens: list[str]
-    ends: list[str]
-    note: str
-    flag: str
-
-
-def _sides(surroundings: Surroundings, tokenizer: _core.Tokenizer) -> list[_Side]:
-    by_role = {roles.NOTES[role]: name for role, name in roles.roles(tokenizer).items()}
-    return [
-        _Side(tokens, [by_role[note]] if note in by_role else [], note, flag)
-        for tokens, (flag, note) in zip(surroundings, ADDED.items(), strict=True)
-    ]
-
-
-def around(tokenizer: _core.Tokenizer) -> Surroundings:
-    """The tokens that the post-processor of a tokenizer puts around a text."""
+def around(tokenizer: _core.Tokenizer) -> tuple[list[str], list[str]]:
+    """The tokens that the post-processor puts before and after a text; "" if not special."""
     names = {id: name for name, id in tokenizer.special_tokens.items()}
     before, after = _core.text_rules(tokenizer).around
     return [names.get(id, "") for id in before], [names.get(id, "") for id in after]
 
 
-def is_more(surroundings: Surroundings, tokenizer: _core.Tokenizer) -> bool:
-    """Whether a post-processor does more than to add BOS and EOS."""
-    return any(side.tokens not in ([], side.ends) for side in _sides(surroundings, tokenizer))
+def _ends(tokenizer: _core.Tokenizer) -> tuple[list[str], list[str]]:
+    """The tokens that begin and end a text by their roles, each in a list, if there is one."""
+    by_role = roles.roles(tokenizer)
+    begin, end = ([by_role[role]] if role in by_role else [] for role in ("bos", "eos"))
+    return begin, end
 
 
-def with_implied(
-    metadata: Metadata, special: Mapping[str, int], surroundings: Surroundings
-) -> Metadata:
-    """The metadata of a file with the flags that its post-processor implies, and its roles."""
-    tokens, flags, usual = dict(metadata.tokens), dict(metadata.flags), roles.usual(special)
-    by_name = {roles.NOTES[role]: name for role, name in usual.items()}
-    for side, (flag, note) in zip(surroundings, ADDED.items(), strict=True):
-        if len(side) != 1 or tokens.get(note, "") not in ("", side[0]):
-            continue  # more than a flag says, or another token has the role
-        if tokens.get(note, by_name.get(note)) != side[0]:
-            tokens[note] = side[0]
-        if flags.get(flag) is False:
-            warn(
-                f"{flag} is false, but the post-processor of tokenizer.json adds {side[0]!r} to "
-                "texts; it is read as true"
-            )
-        flags[flag] = True
-    return metadata._replace(tokens=tokens, flags=flags)
-
-
-def _written(tokenizer: _core.Tokenizer) -> Surroundings:
-    """What the post-processor to write puts around a text: the same, or else what flags say."""
-    surroundings, known = around(tokenizer), flags(tokenizer)
-    stated = any(tokenizer.notes.get(flag) for flag in ADDED)
-    if not stated or is_more(surroundings, tokenizer):
-        return surroundings
-    sides = _sides(surroundings, tokenizer)
-    before, after = (side.ends if known.get(side.flag) else [] for side in sides)
-    return before, after
-
-
-def _lost_around(tokenizer: _core.Tokenizer, *, alone: bool = False) -> list[str]:
-    """What is read otherwise from the post-processor to write, since it adds its tokens.
-
-    A `tokenizer.json` alone does not state the roles.
-    """
-    notes, lost = tokenizer.notes, []
-    for tokens, ends, note, flag in _sides(_written(tokenizer), tokenizer):
-        if tokens and tokens == ends and notes.get(flag) == "false":
-            lost.append(f"the flag {flag}, which is false, while the post-processor adds the token")
-        elif len(tokens) == 1 and (alone or not notes.get(note)) and tokens != ends:
-            lost.append(
-                f"the role {note} and the flag {flag}, which the post-processor sets otherwise"
-            )
-    return lost
+def with_implied(notes: dict[str, str], tokenizer: _core.Tokenizer) -> dict[str, str]:
+    """Notes with the roles that tokens have because the post-processor adds them."""
+    usual = roles.usual(tokenizer.special_tokens)
+    for side, role in zip(around(tokenizer), ("bos", "eos"), strict=True):
+        if len(side) == 1 and usual.get(role) != side[0]:
+            notes = {roles.NOTES[role]: side[0]} | notes
+    return notes
 
 
 def with_written(tokenizer: _core.Tokenizer) -> _core.Tokenizer:
-    """The tokenizer with the post-processor to write, in the form of `transformers`."""
-    surroundings = _written(tokenizer)
-    if surroundings == around(tokenizer):
+    """The tokenizer with the post-processor of its flags, if it has none of its own."""
+    known = flags(tokenizer)
+    sides = [
+        ends if known.get(flag) else [] for ends, flag in zip(_ends(tokenizer), ADDED, strict=True)
+    ]
+    if any(around(tokenizer)) or not any(sides):
         return tokenizer
     special = tokenizer.special_tokens
 
     def part(letter: str, number: int) -> list[dict[str, Any]]:
         begin, end = (
-            [{"SpecialToken": {"id": name, "type_id": number}} for name in side]
-            for side in surroundings
+            [{"SpecialToken": {"id": name, "type_id": number}} for name in side] for side in sides
         )
         return [*begin, {"Sequence": {"id": letter, "type_id": number}}, *end]
 
@@ -283,7 +223,7 @@ def with_written(tokenizer: _core.Tokenizer) -> _core.Tokenizer:
         "pair": [*part("A", 0), *part("B", 1)],
         "special_tokens": {
             name: {"id": name, "ids": [special[name]], "tokens": [name]}
-            for side in surroundings
+            for side in sides
             for name in side
         },
     }
@@ -297,28 +237,29 @@ def with_written(tokenizer: _core.Tokenizer) -> _core.Tokenizer:
 
 # ---------------------------------------------------------------------------- other ids
 
-#: The notes that `Metadata` reads.
+#: The notes of what belongs to a tokenizer besides its ids.
 _NOTES: Final = {entry.note for entry in ENTRIES} | {roles.CONFIG}
 
 
 def carried(tokenizer: _core.Tokenizer, special: Mapping[str, int]) -> dict[str, str]:
     """The notes for a tokenizer with other merges and the same special tokens, by new ids."""
     notes = {key: value for key, value in tokenizer.notes.items() if key in _NOTES}
-    return renumbered(notes, special)
+    return renumbered(notes | roles.to_notes({}, flags(tokenizer), (), None), special)
 
 
 def renumbered(
     notes: Mapping[str, str], special: Mapping[str, int], ids: Mapping[int, int] | None = None
 ) -> dict[str, str]:
     """The notes of a tokenizer whose tokens get other ids; of ordinary ones, None if none does."""
-    old = Metadata.of(notes)
     moved = [
         (stop if stop in special else None) if isinstance(stop, str)
         else stop if ids is None else ids.get(stop)
-        for stop in old.stops
+        for stop in roles.stops_of(notes)
     ]  # fmt: skip
-    new = old._replace(stops=[stop for stop in moved if stop is not None])
-    new_notes = {key: "" if key in _NOTES else value for key, value in notes.items()}
+    stops = [stop for stop in moved if stop is not None]
+    # The core has what the post-processor does.
+    changed = {roles.STOPS: json.dumps(stops) if stops else "", POST_PROCESSOR: ""}
+    new = {key: changed.get(key, value) for key, value in notes.items()}
     if ids is not None:
-        new_notes.pop(EMPTY, None)
-    return new_notes | new.to_notes()
+        new.pop(EMPTY, None)
+    return new

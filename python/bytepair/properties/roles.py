@@ -2,8 +2,8 @@
 
 They change no id, so they are notes: saved with the tokenizer, read from and written to the formats
 that store them, and ignored when tokenizers are compared. Readers and writers go through the table
-of entries; `Metadata` has the values that a file states. Without a note, roles follow from the
-names of the special tokens; the core has the table of names.
+of entries. Without a note, roles follow from the names of the special tokens; the core has the
+table of names.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 from bytepair import _core
@@ -59,7 +58,6 @@ ENTRIES: Final[tuple[MetadataEntry, ...]] = (
     *(_token(f"fim_{part}", f"fim_{part}") for part in ("pre", "suf", "mid", "pad", "rep", "sep")),
     MetadataEntry("add_bos_token", "flag", "tokenizer.ggml.add_bos_token"),
     MetadataEntry("add_eos_token", "flag", "tokenizer.ggml.add_eos_token"),
-    MetadataEntry("add_sep_token", "flag", "tokenizer.ggml.add_sep_token"),
     MetadataEntry("chat_template", "template", "tokenizer.chat_template"),
     MetadataEntry("chat_templates", "templates", "tokenizer.chat_template."),
     MetadataEntry("stop_tokens", "stops", "tokenizer.ggml.eos_token_ids"),
@@ -86,55 +84,44 @@ CONFIG: Final = "huggingface.config"
 #: The name of the template that is used if none is named.
 DEFAULT: Final = "default"
 
-_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
+def to_notes(
+    tokens: Mapping[str, str],
+    flags: Mapping[str, bool],
+    stops: Sequence[str | int],
+    templates: Mapping[str, str] | None,
+) -> dict[str, str]:
+    """The notes of what a file states of a tokenizer besides its ids.
 
-class Metadata(NamedTuple):
-    """What a file states of a tokenizer besides its ids, by the keys of the table.
-
-    Attributes:
-        tokens: the tokens with a role; "" where no token has the role that one has by its name.
+    Args:
+        tokens: the tokens with a role, by note; "" where no token has it, whatever its name.
         flags: the flags.
-        template: the default chat template; "" if there is none, whatever the names of tokens.
-        templates: the other chat templates, by name.
         stops: the tokens at which generation stops: names, or ids of ordinary tokens.
-        config: the other fields of `tokenizer_config.json`.
+        templates: the chat templates by name; None where nothing is said of them.
     """
+    notes = dict(tokens) | {flag: "true" if value else "false" for flag, value in flags.items()}
+    if templates is not None:
+        others = {name: with_tags(text) for name, text in templates.items()}
+        notes[TEMPLATE] = others.pop(DEFAULT, "")
+        notes |= {TEMPLATES: json.dumps(others)} if others else {}
+    return notes | ({STOPS: json.dumps(list(stops))} if stops else {})
 
-    tokens: Mapping[str, str] = _NONE
-    flags: Mapping[str, bool] = _NONE
-    template: str | None = None
-    templates: Mapping[str, str] = _NONE
-    stops: Sequence[str | int] = ()
-    config: Mapping[str, Any] = _NONE
 
-    @classmethod
-    def of(cls, notes: Mapping[str, str]) -> Metadata:
-        """The values of notes; other notes are left out."""
-        flags = {entry.note: notes[entry.note] for entry in FLAGS if notes.get(entry.note)}
-        if wrong := [note for note, text in flags.items() if text not in {"true", "false"}]:
-            place = f"the note {wrong[0]!r}"
-            raise FormatError(place, f"{flags[wrong[0]]!r} is neither 'true' nor 'false'")
-        return cls(
-            tokens={entry.note: notes[entry.note] for entry in TOKENS if entry.note in notes},
-            flags={note: text == "true" for note, text in flags.items()},
-            template=notes.get(TEMPLATE),
-            templates=templates_of(notes),
-            stops=[
-                stop if isinstance(stop, str) else checked_id(stop, f"the note {STOPS!r}")
-                for stop in json_note(notes, STOPS, list)
-            ],
-            config=json_note(notes, CONFIG, dict),
-        )
+def flags_of(notes: Mapping[str, str]) -> dict[str, bool]:
+    """The flags that are stated."""
+    flags = {entry.note: notes[entry.note] for entry in FLAGS if notes.get(entry.note)}
+    if wrong := [note for note, text in flags.items() if text not in {"true", "false"}]:
+        place = f"the note {wrong[0]!r}"
+        raise FormatError(place, f"{flags[wrong[0]]!r} is neither 'true' nor 'false'")
+    return {note: text == "true" for note, text in flags.items()}
 
-    def to_notes(self) -> dict[str, str]:
-        """The notes of the values that are stated."""
-        notes = dict(self.tokens)
-        notes |= {flag: "true" if value else "false" for flag, value in self.flags.items()}
-        if self.template is not None:
-            notes[TEMPLATE] = self.template
-        values = {TEMPLATES: self.templates, STOPS: self.stops, CONFIG: self.config}
-        return notes | {key: json.dumps(value) for key, value in values.items() if value}
+
+def stops_of(notes: Mapping[str, str]) -> list[str | int]:
+    """The tokens at which generation stops, if they are stated."""
+    stops = json_note(notes, STOPS, list)
+    return [
+        each if isinstance(each, str) else checked_id(each, f"the note {STOPS!r}") for each in stops
+    ]
 
 
 def templates_of(notes: Mapping[str, str]) -> dict[str, str]:
@@ -191,7 +178,7 @@ def changed_notes(
     if by_name:
         others = templates_of(tokenizer.notes) | by_name
         kept = {name: text for name, text in others.items() if text}
-        changed |= {TEMPLATES: ""} | Metadata(templates=kept).to_notes()
+        changed[TEMPLATES] = json.dumps(kept) if kept else ""
     return changed
 
 
@@ -211,20 +198,18 @@ def _role_notes(tokenizer: _core.Tokenizer, names: Mapping[str, str | None]) -> 
     return notes
 
 
-def stated(fields: Mapping[str, Any], place: str, special: Mapping[str, int]) -> dict[str, str]:
+def stated(fields: Mapping[str, Any], place: str) -> dict[str, str]:
     """The tokens that have a role in the fields of a file, by their notes.
 
-    Each is a text or an object with flags. A role of null is taken from the token that has it by
-    its name.
+    Each is a text or an object with flags. Where a role is null, no token has it.
     """
     tokens = {}
-    by_name = {NOTES[role] for role in usual(special)}
     for note in (entry.note for entry in TOKENS):
         name = fields.get(note)
         name = name.get("content") if isinstance(name, dict) else name
         if isinstance(name, str):
             tokens[note] = typed(name, str, f"{place}: {note}")
-        elif note in fields and note in by_name:
+        elif note in fields and note in NOTES.values():
             tokens[note] = ""
     if END_OF_TEXT in fields and tokens.get("eos_token") == tokens.get("eot_token"):
         tokens.pop("eos_token", None)  # it was written for programs, see `metadata.engine_tokens`
@@ -275,10 +260,3 @@ def with_tags(template: str) -> str:
     comments = _COMMENT.findall(template)
     are_paired = 2 * sum("end" in comment for comment in comments) == len(comments)
     return _COMMENT.sub(r"{%\1%}", template) if are_paired else template
-
-
-def with_templates(metadata: Metadata, by_name: Mapping[str, str] | None) -> Metadata:
-    """The metadata with these chat templates; None where nothing is said of them."""
-    others = {name: with_tags(text) for name, text in (by_name or {}).items()}
-    default = others.pop(DEFAULT, "")
-    return metadata._replace(template=None if by_name is None else default, templates=others)

@@ -109,8 +109,7 @@ def load(
         from bytepair.formats.parts import LoadOptions
 
         options = LoadOptions(regex, special_tokens, allow_pickle, lossy)
-        parts = registry.read(source, format, options, revision)
-        tok = Tokenizer(registry.model(parts, source, options))
+        tok = Tokenizer(registry.read(source, format, options, revision))
     _check_options(tok, regex, special_tokens or {}, str(source))
     if uncovered and _core.text_rules(tok).drops_uncovered != (uncovered == "drop"):
         tok = Tokenizer(_core.with_uncovered_dropped(tok, uncovered == "drop"))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from bytepair import _core
 from bytepair._internal.checks import check_kind, check_whole, refuse
 from bytepair.errors import ArgumentError, SpecialTokenError
-from bytepair.formats.parts import Parts
+from bytepair.formats.parts import build
 from bytepair.properties import metadata
 from bytepair.properties import roles as roles_of
 from bytepair.properties.tokens import flags
@@ -172,10 +172,11 @@ def renumbered(
         moved | {id: special[name] for name, id in special_items if name in special}
     )
     notes = metadata.renumbered(notes, special, moved)
-    flags_by_name = flags(tokenizer)
-    return Parts(
-        ids, rules, special, merges, ignore, notes, twins=twins, flags=flags_by_name
-    ).model()
+    by_name = flags(tokenizer)
+    added = [
+        by_name.get(name, _core.AddedToken(name, id)).with_id(id) for name, id in special.items()
+    ]
+    return build(ids, rules, added, merges, ignore_merges=ignore, notes=notes, twins=twins)
 
 
 @dataclass(frozen=True, eq=False)

@@ -193,14 +193,6 @@ class Encoding:
         return self._fill([*before, *[own] * self._length, *after], pad)
 
     @property
-    def special_tokens_mask(self) -> list[int]:
-        """1 for what the post-processor added and for padding, 0 for the tokens of texts."""
-        if self._ids is None:
-            return self.original.special_tokens_mask
-        before, after = len(self._frame.before), len(self._frame.after)
-        return self._fill([1] * before + [0] * self._length + [1] * after, 1)
-
-    @property
     def offsets(self) -> list[tuple[int, int]]:
         """The start and the end of each token in its text, in characters."""
         engine = self._call.engine
@@ -256,16 +248,16 @@ class Encoding:
         return self._theirs
 
     def __getattr__(self, name: str) -> Any:
-        """What is seldom asked for is the original's; the names stand below."""
+        """What is seldom asked for is the original's."""
+        if name.startswith("_"):
+            raise AttributeError(f"an Encoding has no attribute {name!r}")
+        theirs = self.original
         if name in _CHANGES:
-            theirs, self._ids = self.original, None  # it replaces all other state from here on
-            return getattr(theirs, name)
-        if name in _SELDOM:
-            return getattr(self.original, name)
-        raise AttributeError(f"an Encoding has no attribute {name!r}")
+            self._ids = None  # it replaces all other state from here on
+        return getattr(theirs, name)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *_SELDOM, *_CHANGES]
+        return [*{*super().__dir__(), *dir(self.original)}]
 
     @staticmethod
     def merge(encodings: list[Any], growing_offsets: bool = True) -> tokenizers.Encoding:
@@ -286,11 +278,7 @@ class Encoding:
         )
 
 
-#: What the encoding of `tokenizers` knows besides, and what changes it.
-_SELDOM: Final = (
-    "tokens", "word_ids", "words", "sequence_ids", "char_to_token", "char_to_word",
-    "token_to_chars", "token_to_sequence", "token_to_word", "word_to_chars", "word_to_tokens",
-)  # fmt: skip
+#: What changes an encoding of `tokenizers`.
 _CHANGES: Final = ("pad", "truncate", "set_sequence_id")
 
 

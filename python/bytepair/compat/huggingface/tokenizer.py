@@ -266,17 +266,17 @@ class Tokenizer:
             return None  # the original skips ids without a token
 
     def __getattr__(self, name: str) -> Any:
-        """Methods that the original has, with the same arguments; their names stand below."""
-        if name in _QUESTIONS:
-            return getattr(self._original, name)
-        if name in _CHANGES or name in _SETTINGS or name in _OTHERS:
+        """What the original has, with the same arguments."""
+        if name in _LOCKED:
             return partial(self._call_original, name)
-        if name in _ASYNC:
+        if name.startswith("async_") and hasattr(self._original, name):
             return partial(asyncio.to_thread, getattr(self, name.removeprefix("async_")))
-        raise AttributeError(f"a Tokenizer has no attribute {name!r}")
+        if name.startswith("_"):  # also while a copy is made, which has no original yet
+            raise AttributeError(f"a Tokenizer has no attribute {name!r}")
+        return getattr(self._original, name)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *_QUESTIONS, *_CHANGES, *_SETTINGS, *_OTHERS, *_ASYNC]
+        return [*{*super().__dir__(), *dir(self._original)}]
 
     def _call_original(self, name: str, *args: Any, **how: Any) -> Any:
         """Call a method of the original; what it changes is read again."""
@@ -322,18 +322,11 @@ class Tokenizer:
         return settings and dict(settings)
 
 
-#: The methods of the original: those that ask, those that change the model, those that change the
-#: settings, and others; and ours that a thread does, while other tasks continue.
-_QUESTIONS: Final = (
-    "token_to_id", "id_to_token", "get_vocab", "get_vocab_size", "get_added_tokens_decoder",
-    "num_special_tokens_to_add",
-)  # fmt: skip
+#: The methods of the original that change the model, those that change the settings, and others
+#: that need them as they are.
 _CHANGES: Final = ("add_tokens", "add_special_tokens", "train", "train_from_iterator")
 _SETTINGS: Final = ("enable_truncation", "no_truncation", "enable_padding", "no_padding")
-_OTHERS: Final = ("to_str", "save", "post_process")
-_ASYNC: Final = (
-    "async_encode", "async_encode_batch", "async_encode_batch_fast", "async_decode_batch",
-)  # fmt: skip
+_LOCKED: Final = (*_CHANGES, *_SETTINGS, "to_str", "save", "post_process")
 
 
 def _class() -> Any:

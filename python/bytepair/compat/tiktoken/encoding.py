@@ -65,12 +65,13 @@ class Encoding:
         if explicit_n_vocab:
             assert len(mergeable_ranks) + len(special_tokens) == explicit_n_vocab
             assert self.max_token_value == explicit_n_vocab - 1
-        # Two special tokens may share an id; the tokenizer needs one name for each.
+        # Special tokens may share an id; the tokenizer has another one for each name but the last.
         names = {id: name for name, id in special_tokens.items()}
+        others = [name for name, id in special_tokens.items() if names[id] != name]
+        own = {name: self.n_vocab + number for number, name in enumerate(others)}
+        self._shared = {id: special_tokens[name] for name, id in own.items()}
         self._tokenizer = Tokenizer.from_ranks(
-            mergeable_ranks,
-            pattern=pat_str,
-            special_tokens={name: id for id, name in names.items()},
+            mergeable_ranks, pattern=pat_str, special_tokens=special_tokens | own
         )
 
     @classmethod
@@ -99,8 +100,8 @@ class Encoding:
         Raises:
             DisallowedSpecialTokenError: if the text holds a disallowed special token.
         """
-        pieces = self._pieces(text, allowed_special, disallowed_special)
-        return _joined(pieces, self._tokenizer.encode)
+        allowed = self._allowed([text], allowed_special, disallowed_special)
+        return self._with_shared(self._tokenizer.encode(text, special=allowed))
 
     def encode_to_numpy(
         self, text: str, *, allowed_special: Allowed = _NONE, disallowed_special: Disallowed = "all"
@@ -124,11 +125,10 @@ class Encoding:
         disallowed_special: Disallowed = "all",
     ) -> list[list[int]]:
         """Encode many texts on several threads; see `encode`."""
-        texts = check_many("text", text)
-        pieces = [self._pieces(each, allowed_special, disallowed_special) for each in texts]
-        ordinary = [piece for each in pieces for piece in each if isinstance(piece, str)]
-        encoded = iter(self._tokenizer.encode_batch(ordinary, threads=num_threads))
-        return [_joined(each, lambda _: next(encoded)) for each in pieces]
+        texts = list(check_many("text", text))
+        allowed = self._allowed(texts, allowed_special, disallowed_special)
+        rows = self._tokenizer.encode_batch(texts, special=allowed, threads=num_threads)
+        return [self._with_shared(row) for row in rows]
 
     def encode_single_token(self, text_or_bytes: str | bytes) -> int:
         """The id of one token, special or not; a KeyError if it does not exist."""
@@ -219,27 +219,25 @@ class Encoding:
     def _sorted_tokens(self) -> list[bytes]:
         return sorted(self._mergeable_ranks)
 
-    def _pieces(self, text: str, allowed: Allowed, disallowed: Disallowed) -> list[str | int]:
-        """Ordinary texts and the ids of allowed special tokens, in order."""
+    def _allowed(
+        self, texts: list[str], allowed: Allowed, disallowed: Disallowed
+    ) -> AbstractSet[str]:
+        """The allowed special tokens; an error if a text holds a disallowed one."""
         names = self.special_tokens_set
         allow = names if allowed == "all" else allowed
-        forbid = names - allow if disallowed == "all" else disallowed
-        if forbid and (match := _finder(frozenset(forbid)).search(text)):
-            name = match.group()
-            raise DisallowedSpecialTokenError(
-                f"the text holds the disallowed special token {name!r}; to encode it as this "
-                f"token, pass allowed_special={{{name!r}}}; to encode it as ordinary text, leave "
-                "it out of disallowed_special, which is empty in disallowed_special=()"
-            )
-        names_to_find = frozenset(allow) & names
-        pieces: list[str | int] = []
-        end = 0
-        for match in _finder(names_to_find).finditer(text) if names_to_find else ():
-            if match.start() > end:
-                pieces.append(text[end : match.start()])
-            pieces.append(self._special_tokens[match.group()])
-            end = match.end()
-        return [*pieces, text[end:]] if end < len(text) else pieces
+        forbid = frozenset(names - allow if disallowed == "all" else disallowed)
+        for match in (_finder(forbid).search(text) for text in texts if forbid):
+            if match is not None:
+                name = match.group()
+                raise DisallowedSpecialTokenError(
+                    f"the text holds the disallowed special token {name!r}; to encode it as this "
+                    f"token, pass allowed_special={{{name!r}}}; to encode it as ordinary text, "
+                    "leave it out of disallowed_special, which is empty in disallowed_special=()"
+                )
+        return allow & names
+
+    def _with_shared(self, ids: list[int]) -> list[int]:
+        return [self._shared.get(id, id) for id in ids] if self._shared else ids
 
     def __getstate__(self) -> object:
         if self is ENCODINGS.get(self.name):
@@ -256,14 +254,6 @@ class Encoding:
             self.__dict__ = get_encoding(value).__dict__
         else:
             Encoding.__init__(self, **value)
-
-
-def _joined(pieces: Iterable[str | int], encode: Callable[[str], list[int]]) -> list[int]:
-    """The ids of pieces: those of texts, and those that are ids already."""
-    ids: list[int] = []
-    for piece in pieces:
-        ids += [piece] if isinstance(piece, int) else encode(piece)
-    return ids
 
 
 @lru_cache(maxsize=128)

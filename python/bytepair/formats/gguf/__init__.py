@@ -13,7 +13,6 @@ import mmap
 import struct
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +24,7 @@ from bytepair.formats import pieces as scored
 from bytepair.formats.gguf import llamacpp
 from bytepair.formats.gguf import metadata as gguf_metadata
 from bytepair.formats.gpt2 import check_merges, merge_lines, read_pair, read_vocabulary
-from bytepair.formats.parts import GGUF_MAGIC, LoadOptions, Parts
+from bytepair.formats.parts import GGUF_MAGIC, LoadOptions, build
 from bytepair.formats.pieces import META, ScoredPiece
 from bytepair.properties.roles import giving
 from bytepair.properties.tokens import ordinary
@@ -41,7 +40,7 @@ _TOKENS: Final = "tokenizer.ggml.tokens"
 _RULE_KEY: Final = "bytepair.merge_rule"
 
 
-def read(path: Path, options: LoadOptions) -> Parts:
+def read(path: Path, options: LoadOptions) -> _core.Model:
     """Read the tokenizer of a GGUF file; all other content is ignored."""
     read_file(path, len(GGUF_MAGIC))  # a pipe would never open
     with path.open("rb") as file:
@@ -50,7 +49,7 @@ def read(path: Path, options: LoadOptions) -> Parts:
         except (ValueError, OSError) as error:  # an empty file, or not a file
             raise FormatError(str(path), f"it cannot be memory-mapped: {error}") from None
         with data:
-            return _parts(_values(Cursor(data)), options)
+            return _model(_values(Cursor(data)), options)
 
 
 def _values(cursor: Cursor) -> dict[str, Any]:
@@ -109,7 +108,7 @@ def _number(kind: int, at: int) -> str:
     return _NUMBERS[kind]
 
 
-def _parts(values: dict[str, Any], options: LoadOptions) -> Parts:
+def _model(values: dict[str, Any], options: LoadOptions) -> _core.Model:
     model = values.get("tokenizer.ggml.model")
     if model not in {"gpt2", "llama"}:
         raise UnsupportedError(
@@ -127,20 +126,14 @@ def _parts(values: dict[str, Any], options: LoadOptions) -> Parts:
         for id, name in enumerate(names)
         if not (kinds[id] == scored.UNUSED and name == _hole(id))
     }
-    parts = (_parts_of_pieces if is_pieces else _parts_of_bytes)(values, entries, options)
-    special = parts.special_tokens
-    users = {
-        name: _core.AddedToken(name, id, special=False)
-        for name, id in special.items()
-        if kinds[id] == scored.USER_DEFINED  # llama.cpp finds them in every text
-    }
-    stated = gguf_metadata.read(values, names, special)
-    return replace(parts, notes=stated.to_notes(), flags=users)
+    build_model = _model_of_pieces if is_pieces else _model_of_bytes
+    tok = _core.Tokenizer(build_model(values, entries, options))
+    return _core.with_notes(tok, gguf_metadata.read(values, names, tok.special_tokens))
 
 
-def _parts_of_bytes(
+def _model_of_bytes(
     values: dict[str, Any], entries: Mapping[int, ScoredPiece], options: LoadOptions
-) -> Parts:
+) -> _core.Model:
     """The tokenizer of a file whose tokens are written in the characters of GPT-2."""
     name = values.get("tokenizer.ggml.pre", "default")
     rule = llamacpp.rule(str(name))
@@ -153,31 +146,37 @@ def _parts_of_bytes(
             hint="pass pattern= to choose one",
         )
     ids: dict[str, int] = {}
-    special: dict[str, int] = {}
+    added: dict[str, _core.AddedToken] = {}
     for id, (text, _, kind) in entries.items():
-        if text in ids or text in special:
+        if text in ids or text in added:
             raise FormatError(f"{_TOKENS}[{id}]", f"{text!r} is a duplicate")
         if kind == scored.BYTE:
             raise UnsupportedError(f"{_TOKENS}[{id}]", "a byte token in a byte-level vocabulary")
-        is_added = kind in {scored.UNKNOWN, scored.CONTROL, scored.USER_DEFINED}
-        (special if is_added else ids)[text] = id
+        if kind in {scored.UNKNOWN, scored.CONTROL, scored.USER_DEFINED}:
+            # llama.cpp finds user-defined tokens in every text
+            is_special = kind != scored.USER_DEFINED
+            added[text] = _core.AddedToken(text, id, special=is_special)
+        else:
+            ids[text] = id
     tokens = read_vocabulary(ids, _TOKENS, options)
     place = "tokenizer.ggml.merges"
     lines = enumerate(_list(values, place, str))
     pairs = [read_pair(line.split(" "), f"{place}[{number}]") for number, line in lines]
     # Special tokens may be merged from texts as well, since llama.cpp asks for no type.
     merged = {token for left, right in pairs for token in (left, right, left + right)}
-    for text, id in special.items():
+    for text, one in added.items():
         if (token := text.encode()) in merged and to_bytes(text) == token:
-            tokens[token] = id
+            tokens[token] = one.id
     merges = check_merges(pairs, tokens, place)
     ignore, is_ranks = bool(rule and rule.ignores_merges), values.get(_RULE_KEY) == "ranks"
-    return Parts(tokens, rules, special, merges, ignore, may_be_ranks=is_ranks)
+    return build(
+        tokens, rules, [*added.values()], merges, ignore_merges=ignore, may_be_ranks=is_ranks
+    )
 
 
-def _parts_of_pieces(
+def _model_of_pieces(
     values: dict[str, Any], entries: Mapping[int, ScoredPiece], options: LoadOptions
-) -> Parts:
+) -> _core.Model:
     """The tokenizer of a file whose tokens are pieces with scores.
 
     llama.cpp encodes as `bytepair.formats.pieces` says, except that a space is put before each part
@@ -209,7 +208,7 @@ def _parts_of_pieces(
             value=False,
             hint="pass lossy=True to find it there as well",
         )
-    return scored.parts(pieces, form, {}, _TOKENS)
+    return scored.model(pieces, form, {}, _TOKENS, {id for id, _ in users})
 
 
 def _merged_names(every: Collection[ScoredPiece]) -> list[str]:

@@ -63,8 +63,7 @@ def rule(name: str) -> SplitRule | None:
 
 def usual_flags(model: Any, name: Any) -> list[str]:
     """The flags that llama.cpp sets for a tokenizer model and a name, if a file has no keys."""
-    flags = [flag for flag in ("add_bos_token", "add_sep_token") if name in _TABLE[flag]]
-    return ["add_bos_token"] if model == "llama" else flags
+    return ["add_bos_token"] if model == "llama" or name in _TABLE["add_bos_token"] else []
 
 
 def kinds(names: Sequence[str], kinds: Sequence[int]) -> list[int]:

@@ -16,7 +16,7 @@ from bytepair import _core
 from bytepair.files.safe import id_of, typed
 from bytepair.formats.gguf import llamacpp
 from bytepair.properties import metadata, roles
-from bytepair.properties.roles import END_OF_TEXT, FLAGS, TOKENS, Metadata
+from bytepair.properties.roles import END_OF_TEXT, FLAGS, TOKENS
 from bytepair.properties.tokens import token_of
 
 #: The key of the roles that tokens have; the others are fallbacks that llama.cpp requires.
@@ -34,8 +34,10 @@ _DEFAULT_END: Final = 11
 Value: TypeAlias = int | bool | str | Sequence[int] | Sequence[str]
 
 
-def read(values: Mapping[str, Any], names: Sequence[str], special: Mapping[str, int]) -> Metadata:
-    """The metadata of a file, whose ids have these names."""
+def read(
+    values: Mapping[str, Any], names: Sequence[str], special: Mapping[str, int]
+) -> dict[str, str]:
+    """The notes of a file, whose ids have these names."""
     stops = typed(values.get(_STOPS) or [], list, _STOPS)
     ids = [id_of(id, _STOPS) for id in stops]
     by_name = {
@@ -52,15 +54,11 @@ def read(values: Mapping[str, Any], names: Sequence[str], special: Mapping[str, 
         for entry in FLAGS
         if values.get(entry.gguf) is not None
     }
-    metadata_of_file = Metadata(
-        tokens=_roles(values, names, special), flags=flags, stops=metadata.named(ids, special)
-    )
-    return roles.with_templates(metadata_of_file, by_name or None)
+    stated = metadata.named(ids, special)
+    return roles.to_notes(_roles(values, names), flags, stated, by_name or None)
 
 
-def _roles(
-    values: Mapping[str, Any], names: Sequence[str], special: Mapping[str, int]
-) -> dict[str, str]:
+def _roles(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
     ids = {entry.note: values.get(entry.gguf) for entry in TOKENS}
     by_note = {
         note: names[id] for note, id in ids.items() if type(id) is int and 0 <= id < len(names)
@@ -72,7 +70,7 @@ def _roles(
     fields = {note: by_note.get(note) if note in true else None for note in ids}
     if END_OF_TEXT in true:  # if EOS is not the end of a turn, another program has changed it
         fields |= {"eos_token": by_note.get("eos_token"), END_OF_TEXT: ""}
-    return roles.stated(fields, ROLES_KEY, special)
+    return roles.stated(fields, ROLES_KEY)
 
 
 def keys(tokenizer: _core.Tokenizer) -> dict[str, Value]:
@@ -87,7 +85,7 @@ def keys(tokenizer: _core.Tokenizer) -> dict[str, Value]:
     for note, role in metadata.ADDED.items():  # always, since llama.cpp has no one default
         flags[note] = flags.get(note, False) and by_role.get(role) in tokenizer.special_tokens
     values |= {e.gguf: flags[e.note] for e in FLAGS if e.note in flags}
-    if metadata.of(tokenizer).stops:
+    if roles.stops_of(tokenizer.notes):
         values[_STOPS] = metadata.stops(tokenizer)
     templates = roles.written_templates(tokenizer)
     template = templates.pop(roles.DEFAULT, "")
@@ -137,7 +135,7 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     lost += metadata.unspeakable_flags(tokenizer)
     if metadata.POST_PROCESSOR in metadata.values(tokenizer):
         lost.append("what the post-processor puts around texts: llama.cpp adds BOS and EOS at most")
-    for name in metadata.of(tokenizer).templates:
+    for name in roles.templates_of(tokenizer.notes):
         if not _NAME.fullmatch(name):
             what = "a key has letters, digits and underscores"
             lost.append(f"the chat template {name!r}: {what}")

@@ -15,39 +15,38 @@ from bytepair.errors import BytepairWarning, FormatError, PatternError, Vocabula
 from bytepair.files.safe import read_file
 from bytepair.formats.huggingface import companions
 from bytepair.formats.huggingface.companions import CONFIG
-from bytepair.formats.parts import LoadOptions, Parts
+from bytepair.formats.parts import LoadOptions
 from bytepair.properties import metadata
-from bytepair.properties.roles import Metadata
-from bytepair.properties.tokens import flags, form
+from bytepair.properties.tokens import form
 
 FILE: Final = "tokenizer.json"
 
 
-def read(path: Path, options: LoadOptions) -> Parts:
+def read(path: Path, options: LoadOptions) -> _core.Model:
     """Read a `tokenizer.json`, or a folder with one and the files that `transformers` wrote."""
     folder = path if path.is_dir() else path.parent
     file = path / FILE if path.is_dir() else path
     data = read_file(file)
-    parts = parse(data, options)
+    tok = _core.Tokenizer(parse(data, options))
+    notes: dict[str, str] = {}
     if file.name == FILE:
         files = companions.objects(folder)
-        if not companions.is_complete(parts, files):
-            parts = parse(companions.completed(data, files, lossy=options.lossy), options)
-        stated = companions.read(folder, Metadata.of(parts.notes), parts.special_tokens, files)
-        parts.notes.update(stated.to_notes())
-        _warn_of_rebuilding(folder, files[CONFIG], parts)
-    return _with_implied(parts)
+        if not companions.is_complete(tok, files):
+            data = companions.completed(data, files, lossy=options.lossy)
+            tok = _core.Tokenizer(parse(data, options))
+        notes = companions.read(folder, tok.special_tokens, files)
+        _warn_of_rebuilding(folder, files[CONFIG], tok)
+    return _with_notes(tok, notes)
 
 
-def _warn_of_rebuilding(folder: Path, config: dict[str, Any], parts: Parts) -> None:
+def _warn_of_rebuilding(folder: Path, config: dict[str, Any], tok: _core.Tokenizer) -> None:
     """Warn if transformers 5 gives a file other ids than the file says.
 
     Its class for Llama takes the vocabulary and the merges of a `tokenizer.json`, and puts spaces
     before texts in its own way: Phi-3 gets other ids after each special token.
     """
     kind = str(config.get("tokenizer_class", "")).removesuffix("Fast")
-    assert isinstance(parts.rules, _core.TextRules)
-    spaces = form(parts.rules) or ""
+    spaces = form(_core.text_rules(tok)) or ""
     if kind != "LlamaTokenizer" or not spaces.startswith("spaces"):
         return
     prefix = " missing" if config.get("legacy") else " first"
@@ -61,24 +60,17 @@ def _warn_of_rebuilding(folder: Path, config: dict[str, Any], parts: Parts) -> N
         )
 
 
-def _with_implied(parts: Parts) -> Parts:
-    """The parts with the notes that their post-processor implies."""
-    stated, around = Metadata.of(parts.notes), metadata.around(_core.Tokenizer(parts.model()))
-    implied = metadata.with_implied(stated, parts.special_tokens, around)
-    parts.notes.update(implied.to_notes())
-    return parts
+def _with_notes(tok: _core.Tokenizer, notes: dict[str, str]) -> _core.Model:
+    """The tokenizer with what files state, and what its post-processor implies."""
+    return _core.with_notes(tok, metadata.with_implied(tok.notes | notes, tok))
 
 
-def parse(data: bytes, options: LoadOptions) -> Parts:
-    """The values in the bytes of a `tokenizer.json`."""
+def parse(data: bytes, options: LoadOptions) -> _core.Model:
+    """The tokenizer in the bytes of a `tokenizer.json`."""
     try:
-        model = _core.Model.from_tokenizer_json(data, options.lossy)
+        return _core.Model.from_tokenizer_json(data, options.lossy)
     except (VocabularyError, PatternError) as error:
         raise FormatError(FILE, str(error)) from None
-    read = _core.Tokenizer(model)
-    return Parts(
-        model, _core.text_rules(read), read.special_tokens, notes=read.notes, flags=flags(read)
-    )
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
@@ -109,10 +101,8 @@ def is_object(value: Any) -> bool:
     return hasattr(value, "backend_tokenizer") or hasattr(value, "to_str")
 
 
-def of_object(value: Any, options: LoadOptions) -> Parts:
+def of_object(value: Any, options: LoadOptions) -> _core.Model:
     """Read a tokenizer object through the `tokenizer.json` that it would write."""
-    inner = getattr(value, "backend_tokenizer", value)
-    parts = parse(inner.to_str().encode(), options)
-    stated = companions.of_object(value, Metadata.of(parts.notes), parts.special_tokens)
-    parts.notes.update(stated.to_notes())
-    return _with_implied(parts)
+    data = getattr(value, "backend_tokenizer", value).to_str().encode()
+    tok = _core.Tokenizer(parse(data, options))
+    return _with_notes(tok, companions.of_object(value))

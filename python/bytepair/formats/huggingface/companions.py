@@ -15,7 +15,8 @@ gets the next free one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -23,9 +24,8 @@ from bytepair import _core
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.files.safe import id_of, json_note, parse_json, read_file, to_json, typed
 from bytepair.formats.gpt2 import lookalikes
-from bytepair.formats.parts import Parts
 from bytepair.properties import metadata, roles
-from bytepair.properties.roles import END_OF_TEXT, FLAGS, TOKENS, Metadata
+from bytepair.properties.roles import END_OF_TEXT, FLAGS, TOKENS
 
 CONFIG: Final = "tokenizer_config.json"
 MAP: Final = "special_tokens_map.json"
@@ -55,14 +55,11 @@ def _object(folder: Path, name: str) -> dict[str, Any]:
 
 
 def read(
-    folder: Path, stated: Metadata, special: Mapping[str, int], files: Mapping[str, dict[str, Any]]
-) -> Metadata:
-    """The metadata of a folder: what its `tokenizer.json` stated, and the files that name tokens.
-
-    Missing files are ignored.
-    """
+    folder: Path, special: Mapping[str, int], files: Mapping[str, dict[str, Any]]
+) -> dict[str, str]:
+    """The notes of a folder with these files that name tokens; missing files are ignored."""
     config, fields = files[CONFIG], role_fields(files)
-    tokens = roles.stated(fields, CONFIG, special)
+    tokens = roles.stated(fields, CONFIG)
     stops = _stops(_object(folder, GENERATION).get("eos_token_id"), tokens, special)
     has_end = "eos_token" in tokens or "eos" in roles.usual(special) or END_OF_TEXT in fields
     if stops and isinstance(stops[0], str) and not has_end:
@@ -80,21 +77,20 @@ def read(
         for name, value in config.items()
         if name not in _LEFT_OUT and (name not in _ENTRIES or value is None)
     }
-    return roles.with_templates(stated, by_name)._replace(
-        tokens=tokens, flags=flags, stops=stops, config=kept
-    )
+    notes = roles.to_notes(tokens, flags, stops, by_name)
+    return notes | ({roles.CONFIG: json.dumps(kept)} if kept else {})
 
 
-def of_object(value: Any, stated: Metadata, special: Mapping[str, int]) -> Metadata:
-    """The metadata of a tokenizer object, which may have the attributes of `transformers`."""
+def of_object(value: Any) -> dict[str, str]:
+    """The notes of a tokenizer object, which may have the attributes of `transformers`."""
     fields = (*(entry.note for entry in TOKENS), END_OF_TEXT)
     names = {field: getattr(value, field, None) for field in fields}
     names = {field: name for field, name in names.items() if name is not None}
-    tokens = roles.stated(names, type(value).__name__, special)
+    tokens = roles.stated(names, type(value).__name__)
     template = getattr(value, "chat_template", None)
     has_one = isinstance(template, str | dict)
     by_name = _templates_of(template, "chat_template") if has_one else None
-    return roles.with_templates(stated, by_name)._replace(tokens=tokens)
+    return roles.to_notes(tokens, {}, (), by_name)
 
 
 def _templates_of(field: Any, place: str) -> dict[str, str]:
@@ -158,8 +154,8 @@ _ROLES: Final = tuple(
 )
 
 
-def _as_written(tokens: Iterable[_core.AddedToken], notes: Mapping[str, str]) -> list[Token]:
-    normalized = set(json_note(notes, _NORMALIZED, list))
+def _as_written(tokenizer: _core.Tokenizer) -> list[Token]:
+    normalized = set(json_note(tokenizer.notes, _NORMALIZED, list))
     return [
         {
             "id": token.id,
@@ -167,7 +163,7 @@ def _as_written(tokens: Iterable[_core.AddedToken], notes: Mapping[str, str]) ->
             **{flag: getattr(token, flag) for flag in _FLAGS},
             "normalized": token.normalized or token.content in normalized,
         }
-        for token in tokens
+        for token in _core.added_tokens(tokenizer)
     ]
 
 
@@ -199,9 +195,9 @@ def completed(data: bytes, files: Mapping[str, Any], *, lossy: bool) -> bytes:
     return to_json(document, indent=None)
 
 
-def is_complete(parts: Parts, files: Mapping[str, Any]) -> bool:
+def is_complete(tokenizer: _core.Tokenizer, files: Mapping[str, Any]) -> bool:
     """Whether a `tokenizer.json` has all tokens that the files name, with their ids and flags."""
-    tokens = {token["content"]: token for token in _as_written(parts.added(), parts.notes)}
+    tokens = {token["content"]: token for token in _as_written(tokenizer)}
     return all(
         token.items() <= tokens.get(token["content"], {}).items()
         for _, token in _to_add(files, list(tokens.values()))
@@ -311,7 +307,7 @@ def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     `transformers` would make it special.
     """
     fields, left_out = _role_fields(tokenizer), set(lookalikes(tokenizer))
-    tokens = _as_written(_core.added_tokens(tokenizer), tokenizer.notes)
+    tokens = _as_written(tokenizer)
     templates = roles.written_templates(tokenizer)
     template: dict[str, Any] = {}
     if templates.keys() - {roles.DEFAULT}:
@@ -321,7 +317,7 @@ def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
         template = {"chat_template": None}
     return {
         "clean_up_tokenization_spaces": False,
-        **metadata.of(tokenizer).config,
+        **json_note(tokenizer.notes, roles.CONFIG, dict),
         **fields,
         "added_tokens_decoder": {
             str(token["id"]): {field: token[field] for field in ("content", *_FLAGS)}
@@ -336,9 +332,8 @@ def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
 
 
 def _role_fields(tokenizer: _core.Tokenizer) -> dict[str, str | None]:
-    """The fields of roles; null takes a role from the token that has it by its name."""
-    usual, notes = roles.usual(tokenizer.special_tokens), tokenizer.notes
-    taken = [note for role, note in roles.NOTES.items() if role in usual and notes.get(note) == ""]
+    """The fields of roles; null where no token has one, whatever its name."""
+    taken = [note for note in roles.NOTES.values() if tokenizer.notes.get(note) == ""]
     by_field = metadata.engine_tokens(tokenizer)
     return dict.fromkeys(taken) | {field: name or None for field, name in by_field.items()}
 
@@ -356,7 +351,7 @@ def _generation_fields(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     if not stops:
         return {}
     fields: dict[str, Any] = {"eos_token_id": stops[0] if len(stops) == 1 else stops}
-    if not metadata.of(tokenizer).stops:
+    if not roles.stops_of(tokenizer.notes):
         for note in ("bos_token", "pad_token"):
             fields[f"{note}_id"] = metadata.token_id(tokenizer, names.get(note, ""))
     return {name: value for name, value in fields.items() if value is not None}
