@@ -201,7 +201,7 @@ def test_errors_of_templates_are_the_same_in_the_process() -> None:
     [
         "{{ cycler() }}", "{{ 'a text'|truncate(1) }}", "{{ 1e999 }}", "{{ x|unknown }}",
         "{{ x is unknown }}", "{% block a %}{% endblock %}{% block a %}{% endblock %}",
-        "{{ 9**9999 }}", "{{ raise_exception('\x1b]0;a\x07') }}",
+        "{{ 9**9999 }}", "{{ raise_exception('\x1b]0;a\x07') }}", "{{ 'x'.encode('\x1b') }}",
     ],
 )  # fmt: skip
 def test_whatever_a_template_raises_is_an_error_of_the_conversation(source: str) -> None:

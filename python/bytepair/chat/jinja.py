@@ -140,6 +140,8 @@ class JinjaTemplate:
 _MOST_NAME_CHARS: Final = 512
 #: The search for special tokens tries all of them at each character with which one begins.
 _MOST_TRIED: Final = 1 << 27
+#: The roles whose messages are checked for contents that a template does not take.
+_MOST_ROLES: Final = 16
 
 
 class JinjaWriter(Writer):
@@ -366,8 +368,10 @@ class JinjaWriter(Writer):
         characters |= set(self.template.source)
         known = self._names | _KEYS
         plain = self._run(fields, prompt)
-        for index, message in enumerate(fields["messages"]):
-            if isinstance(message.get("content"), list) and str(message["content"]) in plain:
+        numbered = reversed([*enumerate(fields["messages"])])
+        lists = {m["role"]: i for i, m in numbered if isinstance(m["content"], list)}
+        for index in sorted(lists.values())[:_MOST_ROLES]:  # those of a role are written alike
+            if str(fields["messages"][index]["content"]) in plain:
                 raise ConversationError(
                     f"the content of message {index} is a list, which the template "
                     f"{self.name!r} does not take"

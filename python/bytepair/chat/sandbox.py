@@ -21,7 +21,7 @@ from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from bytepair._internal.checks import refuse
-from bytepair.errors import ConversationError, visible
+from bytepair.errors import ConversationError
 
 if TYPE_CHECKING:
     import jinja2
@@ -60,7 +60,8 @@ def render(source: str, name: str, variables: Mapping[str, Any], with_indices: b
         return template.render(**variables, _index=index)
     except Exception as error:  # what a template calls may raise any
         kind = "" if isinstance(error, jinja2.TemplateError) else f"{type(error).__name__}: "
-        raise ConversationError(f"the template {name!r}: {kind}{error}") from error
+        # From none: a traceback would show control characters of the template as they are.
+        raise ConversationError(f"the template {name!r}: {kind}{error}") from None
 
 
 @lru_cache(maxsize=32)
@@ -78,7 +79,7 @@ def compiled(source: str, name: str, with_indices: bool = False) -> jinja2.Templ
                 loop.body.insert(0, output.set_lineno(loop.lineno))
         return environment.from_string(tree)
     except Exception as error:  # Python, which compiles the result, refuses deep nesting
-        raise _not_valid(name, error) from error
+        raise _not_valid(name, error) from None
 
 
 def _parsed(source: str, name: str) -> tuple[jinja2.nodes.Template, jinja2.Environment]:
@@ -92,7 +93,7 @@ def _parsed(source: str, name: str) -> tuple[jinja2.nodes.Template, jinja2.Envir
     try:
         return environment.parse(source), environment
     except Exception as error:
-        raise _not_valid(name, error) from error
+        raise _not_valid(name, error) from None
 
 
 def _not_valid(name: str, error: Exception) -> ConversationError:
@@ -136,7 +137,7 @@ def _environment() -> jinja2.Environment:
         return value
 
     def raise_exception(message: str) -> NoReturn:
-        raise jinja2.TemplateError(visible(str(message)))
+        raise jinja2.TemplateError(message)
 
     def to_json(
         value: Any,
@@ -186,7 +187,7 @@ def usage(source: str, name: str) -> Usage:
         strings = {node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)}
         variables = meta.find_undeclared_variables(tree).difference(environment.globals)
     except Exception as error:  # it may be nested too deeply
-        raise _not_valid(name, error) from error
+        raise _not_valid(name, error) from None
     return Usage(frozenset(variables), frozenset(names | strings))
 
 
