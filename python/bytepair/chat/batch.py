@@ -201,7 +201,14 @@ def render(
     threads: int | None,
 ) -> RenderedBatch:
     """Render a data set of conversations; see `Tokenizer.render_batch`."""
-    width, drops_turns = _row_width(pad_to, pack_to), options.truncate == "turns"
+    option, width = ("pack_to", pack_to) if pad_to is None else ("pad_to", pad_to)
+    if width is not None:
+        check_whole(option, width, least=1)
+    if pad_to is not None and pack_to is not None:
+        raise ArgumentError(
+            "pass either pad_to (one conversation per row) or pack_to (several)", option="pad_to"
+        )
+    drops_turns = options.truncate == "turns"
     if drops_turns and max_tokens is None:
         max_tokens = width
     write, texts = writer(tokenizer, template), Gathered()
@@ -226,7 +233,6 @@ def render(
     chosen = _only(encoded, kept)
     batch = RenderedBatch(chosen.ids.view(np.int32), chosen.mask, offsets=chosen.offsets)
     if width is not None:
-        option = "pad_to" if pack_to is None else "pack_to"
         _check_width(np.diff(chosen.offsets), list(compress(places, kept)), width, option)
         filler = pad_id(tokenizer, write.template, pad)
         batch = _in_rows(batch, width, filler, packed=pack_to is not None)
@@ -249,17 +255,6 @@ def render(
     return replace(batch, labels=labels, statistics=statistics)
 
 
-def _row_width(pad_to: int | None, pack_to: int | None) -> int | None:
-    """The number of ids in a row; None if there are no rows."""
-    if pad_to is not None and pack_to is not None:
-        raise ArgumentError(
-            "pass either pad_to (one conversation per row) or pack_to (several)", option="pad_to"
-        )
-    if pad_to is not None:
-        return check_whole("pad_to", pad_to, least=1)
-    return None if pack_to is None else check_whole("pack_to", pack_to, least=1)
-
-
 # ---------------------------------------------------------------------------- reading
 
 
@@ -278,12 +273,6 @@ class Gathered:
     places: list[str] = field(default_factory=list)
     skipped: int = 0
     first_skipped: list[str] = field(default_factory=list)
-
-    def skip(self, place: str, error: ConversationError) -> None:
-        """Count a row that is left out."""
-        self.skipped += 1
-        if self.skipped <= MOST_NAMED:
-            self.first_skipped.append(f"{place}: {error.message}")
 
     def warn(self, count: int, what: str = "conversations") -> None:
         """Warn if some are left out, besides a number of them that are not."""
@@ -312,25 +301,21 @@ def gathered(
         except ConversationError as error:
             segments.cut(start)
             if options.errors == "skip":
-                out.skip(place, error)
+                out.skipped += 1
+                if out.skipped <= MOST_NAMED:
+                    out.first_skipped.append(f"{place}: {error.message}")
                 continue
             if options.errors == "strict":  # what is wrong with an earlier one comes first
                 segments.check_texts(places=out.places)
-            raise _or_skip(error.at(place)) from None
+            if error.option != "rows":  # else all rows have another layout
+                hints = [error.hint, 'pass errors="skip" to leave such rows out']
+                error.hint = ", or ".join(filter(None, hints))
+            raise error.at(place) from None
         written.append(one)
         out.places += [place] * max(1, len(segments.ends) - len(out.places))  # for each end
     if options.errors == "strict":
         segments.check_texts(places=out.places)
     return written
-
-
-def _or_skip(error: ConversationError) -> ConversationError:
-    """The error of a row, which may be left out, unless all rows have another layout."""
-    if error.option == "rows":
-        return error
-    hints = [error.hint, 'pass errors="skip" to leave such rows out']
-    error.hint = ", or ".join(filter(None, hints))
-    return error
 
 
 # ---------------------------------------------------------------------------- cutting

@@ -60,15 +60,10 @@ def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator
 
 
 def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
-    """The rows of a source by their number; those of tables and files are in memory."""
-    if _tables(source) is not None or isinstance(source, str | os.PathLike):
-        return [_valid(*placed) for placed in read(source, options)]
+    """The rows of a source by their number: a sequence as it is, and any other in memory."""
     is_sequence = hasattr(source, "__len__") and hasattr(source, "__getitem__")
-    if isinstance(source, Mapping) or not is_sequence:
-        raise ConversationError(
-            f"a {type(source).__name__} is not a sequence of conversations",
-            hint="pass a list, a table or files",
-        )
+    if not is_sequence or isinstance(source, str | Mapping) or _tables(source) is not None:
+        return [_valid(*placed) for placed in read(source, options)]
     given: Sequence[Conversation] = source
     return given
 
