@@ -206,14 +206,8 @@ def measure(
 ) -> Measurement:
     """Measure the characters per token and the characters encoded per second.
 
-    Args:
-        tokenizer: the tokenizer.
-        source: text similar to the training text, as in `bytepair.train`.
-        max_chars: encode at most this many characters, drawn from all files.
-        errors: as in `bytepair.count`.
-
-    Raises:
-        CorpusError: if the source is empty.
+    `source` is text similar to the training text, as in `bytepair.train`, of which at most
+    `max_chars` characters, drawn from all files, are encoded; `errors` is as in `bytepair.Reading`.
 
     Example:
         >>> import bytepair

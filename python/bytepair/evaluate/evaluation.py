@@ -61,15 +61,8 @@ def documents(
     Files are read whatever their split, since nothing is trained on them. The result is a sequence
     of documents; `str` of it says how large the sample is, and `is_whole` whether it is all text.
 
-    Args:
-        source: as in `bytepair.train`.
-        column: the table column or JSON field that contains the text.
-        max_chars: the maximum number of characters; None means no limit.
-        max_document_bytes: as in `bytepair.count`.
-        errors: as in `bytepair.count`.
-
-    Raises:
-        CorpusError: if the source cannot be read, or has no text.
+    `source` is as in `bytepair.train`, and at most `max_chars` characters are drawn from it; the
+    other arguments are those of `bytepair.Reading`. A source without text is an error.
 
     Example:
         >>> print(documents(["one", "two"]))
@@ -137,14 +130,9 @@ def parallel(
 
     So its tokens are comparable across languages: `compress` counts them, `parity` shows them.
 
-    Args:
-        texts: the same text by language: sources as in `bytepair.train`. Each line of a document
-            is a line of the text.
-        column: the table column or JSON field that contains the text.
-        errors: as in `bytepair.count`.
-
-    Raises:
-        CorpusError: if there is no text, or the numbers of lines differ.
+    `texts` has the same text by language, from sources as in `bytepair.train`; `column` and
+    `errors` are as in `bytepair.Reading`. Each line of a document is a line of the text, and all
+    languages must have as many.
 
     Example:
         >>> import bytepair
@@ -162,11 +150,9 @@ def parallel(
         raise CorpusError("there is no parallel text")
     first, *others = lines
     for other in others:
-        if len(lines[other]) != len(lines[first]):
-            raise CorpusError(
-                f"a parallel text has the same lines in all languages: {first!r} has "
-                f"{len(lines[first]):,}, and {other!r} has {len(lines[other]):,}"
-            )
+        if (number := len(lines[other])) != (of_first := len(lines[first])):
+            what = f"{first!r} has {of_first:,}, and {other!r} has {number:,}"
+            raise CorpusError(f"a parallel text has the same lines in all languages: {what}")
     return lines
 
 
@@ -480,14 +466,11 @@ def sweep(
     """Read the curve of a training, and encode other text at some of its sizes.
 
     Args:
-        tokenizer: a tokenizer trained by `bytepair.train`.
+        tokenizer: a tokenizer trained by `bytepair.train`; any other is an error.
         heldout: documents that were not trained on, to see how well the vocabulary generalizes.
         width: the number of values in the embedding of an id.
         points: the maximum number of sizes at which the other text is encoded; each is half of the
             one before.
-
-    Raises:
-        VocabularyError: if the tokenizer was not trained by bytepair.
 
     Example:
         >>> import bytepair

@@ -159,6 +159,7 @@ def _vocabulary(evaluation: Evaluation) -> Table:
         return "  ".join(mark(tok.token_bytes(id)) for id in ids[:most])
 
     groups = "; ".join(shown(ids) for ids in one.duplicates[:3])
+    extra = sum(len(group) - 1 for group in one.duplicates)
     rows = {
         "ids": f"{one.size:,}, {one.special} of them special",
         "bytes of a token": f"{mean:.2f} on average, {max(one.lengths, default=0)} at most",
@@ -166,7 +167,7 @@ def _vocabulary(evaluation: Evaluation) -> Table:
         "unreachable by merges": f"{len(one.unreachable):,}  {shown(one.unreachable)}".strip(),
         "split by the pattern": f"{len(one.split):,}  {shown(one.split)}".strip(),
         "not whole characters": f"{len(one.unwhole):,}  {shown(one.unwhole)}".strip(),
-        "near-duplicates (case, leading space)": f"{one.extra:,} in {len(one.duplicates):,} groups",
+        "near-duplicates (case, leading space)": f"{extra:,} in {len(one.duplicates):,} groups",
         "largest groups": groups or "none",
         "tokens of digits": ", ".join(f"{n} of {size}" for size, n in one.digits.items()) or "none",
     }

@@ -72,11 +72,6 @@ class VocabularyReport:
 
     __repr__ = brief
 
-    @property
-    def extra(self) -> int:
-        """How many tokens there would be fewer without near-duplicates."""
-        return sum(len(group) - 1 for group in self.duplicates)
-
 
 def inspect(tokenizer: Tokenizer) -> VocabularyReport:
     """Look through the vocabulary of a tokenizer.
@@ -147,9 +142,6 @@ def glitch_candidates(
 
     Returns:
         The ids of ordinary tokens that texts can give, the nearest first.
-
-    Raises:
-        ArgumentError: if there are fewer rows than ids.
 
     Example:
         >>> import bytepair, numpy
@@ -296,9 +288,6 @@ def nats_and_bytes(losses: Any, targets: Any, token_bytes: Any) -> tuple[float, 
     Returns:
         The sum of the losses of targets that have bytes, and the number of these bytes.
 
-    Raises:
-        ValueError: if the numbers of losses and targets differ.
-
     Example:
         >>> import numpy as np
         >>> losses, targets = np.array([1.0, 2.0, 4.0, 8.0]), np.array([0, 1, -1, 2])
@@ -339,14 +328,8 @@ def save_token_bytes(
 ) -> Path:
     """Write the number of bytes of each id, atomically.
 
-    Args:
-        tokenizer: the tokenizer.
-        path: the file: `.npy` for numpy, or `.pt` for torch.
-        overwrite: whether a file that exists is replaced.
-
-    Raises:
-        ArgumentError: if the file has another suffix.
-        OverwriteError: if the file exists, and `overwrite` is false.
+    The name of the file ends in `.npy` for numpy, or in `.pt` for torch. A file that exists is
+    replaced with `overwrite` only.
 
     Example:
         >>> import bytepair, numpy, tempfile

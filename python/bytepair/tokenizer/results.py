@@ -56,12 +56,6 @@ class IdsWithOffsets(NamedTuple):
         ids: the ids.
         bytes: for each id, the start and the end of its text in bytes of UTF-8; shape (n, 2).
         chars: the same in characters.
-
-    Example:
-        >>> import bytepair
-        >>> tok = bytepair.train(["hello hello"], vocab_size=260, special_tokens=())
-        >>> tok.encode_offsets("é hello").chars[-1].tolist()
-        [2, 7]
     """
 
     ids: list[int]
@@ -106,12 +100,6 @@ class Change(NamedTuple):
     Attributes:
         removed: the number of ids removed at the end.
         ids: the ids to append after the remaining ones.
-
-    Example:
-        >>> import bytepair
-        >>> session = bytepair.tokenizer.Session(bytepair.train(["hello hello"], 269))
-        >>> session.append("hell"), session.append("o")
-        (Change(removed=0, ids=[257, 108]), Change(removed=2, ids=[259]))
     """
 
     removed: int
@@ -238,25 +226,21 @@ def encode_file(
             if separator is not None:
                 raise refuse("separator", separator, f"None, as {path} is no plain text")
             batches = read_batches([path], reading, on_skip=skips.add)
-            encoded = _encode_batches(tokenizer, batches, **options)
+            arrays = _encode_batches(tokenizer, batches, **options)
         elif reading.errors == "skip":
             texts = _documents(path, ending, skips)
-            encoded = IdArrays(*tokenizer.encode_batch_to_numpy(texts, **options))
+            arrays = tokenizer.encode_batch_to_numpy(texts, **options)
         else:
-            encoded = IdArrays(
-                *_core.encode_file(
-                    tokenizer, os.fspath(path),
-                    separator=ending or b"",
-                    lossy=reading.errors == "replace", reads=not memory_map, **options,
-                )
-            )  # fmt: skip
+            lossy, reads = reading.errors == "replace", not memory_map
+            how = {"separator": ending or b"", "lossy": lossy, "reads": reads, **options}
+            arrays = _core.encode_file(tokenizer, os.fspath(path), **how)
     skips.warn()
-    return encoded
+    return IdArrays(*arrays)
 
 
 def _encode_batches(
     tokenizer: _core.Tokenizer, batches: Iterator[TextBatch], **options: Any
-) -> IdArrays:
+) -> tuple[Ids, NDArray[np.int64]]:
     import numpy as np
 
     ids, ends = [tokenizer.encode_batch_to_numpy([])[0]], [np.zeros(1, np.int64)]
@@ -267,7 +251,7 @@ def _encode_batches(
             some, offsets = _core.encode_utf8(tokenizer, batch.data, batch.offsets, **options)
         ids.append(some)
         ends.append(offsets[1:] + ends[-1][-1])
-    return IdArrays(np.concatenate(ids), np.concatenate(ends))
+    return np.concatenate(ids), np.concatenate(ends)
 
 
 def _documents(path: Path, ending: bytes | None, skips: SkipLog) -> list[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from bytepair import _core
 from bytepair._internal.checks import check_kind, check_whole, refuse
-from bytepair.errors import ArgumentError, SpecialTokenError
+from bytepair.errors import SpecialTokenError
 from bytepair.formats.parts import build
 from bytepair.properties import metadata
 from bytepair.properties import roles as roles_of
@@ -32,16 +32,9 @@ _RESERVED: Final = re.compile(r"<\|reserved_(?:special_token_)?([0-9]+)\|>")
 
 def in_order(option: str, names: Sequence[str]) -> list[str]:
     """The names as a list in the order of their ids; what has no order, or ids, is refused."""
-    if isinstance(names, Mapping):
-        raise ArgumentError(
-            f"{option} is a dict, but training assigns the ids: special tokens get the ids after "
-            "the last merge",
-            option=option,
-            value=names,
-            hint="pass a list of names, in the order of their ids",
-        )
-    if isinstance(names, str | Set) or not isinstance(names, Iterable):
-        raise refuse(option, names, "a list of str, which has an order")
+    if isinstance(names, str | Set | Mapping) or not isinstance(names, Iterable):
+        hint = "training assigns the ids, in this order" if isinstance(names, Mapping) else ""
+        raise refuse(option, names, "a list of str, which has an order", hint)
     values = list(names)
     for name in values:
         if not is_text(name):
@@ -65,10 +58,8 @@ def check_not_ordinary(names: Sequence[str], initial: Sequence[str]) -> None:
     for name in names:
         if name in initial or len(name.encode()) == 1:
             what = "an initial token" if name in initial else f"the byte {ord(name)}"
-            raise SpecialTokenError(
-                f"{name!r} is an ordinary token ({what})",
-                hint="choose another name for the special token",
-            )
+            hint = "choose another name for the special token"
+            raise SpecialTokenError(f"{name!r} is an ordinary token ({what})", hint=hint)
 
 
 def reserved(number: int, existing: Sequence[str] = ()) -> list[str]:
@@ -133,12 +124,8 @@ def check_new(name: str, special: Mapping[str, int], ranks: Mapping[bytes, int])
         what = f"{name!r} is a special token already" if name else "a name is empty"
         raise SpecialTokenError(what, option="special_tokens", value=name, hint="omit it")
     if (ordinary := ranks.get(name.encode())) is not None:
-        raise SpecialTokenError(
-            f"{name!r} is an ordinary token (id {ordinary})",
-            option="special_tokens",
-            value=name,
-            hint="choose another name",
-        )
+        what, hint = f"{name!r} is an ordinary token (id {ordinary})", "choose another name"
+        raise SpecialTokenError(what, option="special_tokens", value=name, hint=hint)
 
 
 def padding(tokenizer: _core.Tokenizer, multiple: int) -> dict[str, int]:
@@ -158,21 +145,14 @@ def renumbered(
     """The tokenizer with other ids."""
     merges = None
     if tokenizer.merge_rule != "ranks":
-        merges = [
-            (left, right)
-            for left, right in tokenizer.merges()
-            if left in ids and right in ids and left + right in ids
-        ]
+        merges = [pair for pair in tokenizer.merges() if {*pair, pair[0] + pair[1]} <= ids.keys()]
     twins = (twins or {}) if tokenizer.merge_rule == "characters" else None
-    ignore = _core.ignores_merges(tokenizer)
-    old = tokenizer.mergeable_ranks()
+    old, names = tokenizer.mergeable_ranks(), tokenizer.special_tokens
     moved = {old[token]: id for token, id in ids.items() if token in old}
-    special_items = tokenizer.special_tokens.items()
-    rules = _core.text_rules(tokenizer).renumbered(
-        moved | {id: special[name] for name, id in special_items if name in special}
-    )
+    of_names = {names[name]: id for name, id in special.items() if name in names}
+    rules = _core.text_rules(tokenizer).renumbered(moved | of_names)
     notes = metadata.renumbered(notes, special, moved)
-    by_name = flags(tokenizer)
+    ignore, by_name = _core.ignores_merges(tokenizer), flags(tokenizer)
     added = [
         by_name.get(name, _core.AddedToken(name, id)).with_id(id) for name, id in special.items()
     ]
@@ -202,10 +182,8 @@ def parts_in(new: _core.Tokenizer, old: _core.Tokenizer) -> TokenParts:
     A model with a new vocabulary needs an embedding row for each new token. The mean of the rows of
     its parts is a good initial value (fast vocabulary transfer: Gee et al., arXiv 2402.09977).
 
-    Args:
-        new: the tokenizer.
-        old: the tokenizer of the existing embedding table: the one before `bytepair.extend` or
-            `Tokenizer.replace`, or any other.
+    `old` is the tokenizer of the existing embedding table: the one before `bytepair.extend` or
+    `Tokenizer.replace`, or any other.
 
     Returns:
         The parts in two int64 arrays: new id `i` has `ids[offsets[i]:offsets[i + 1]]`.
@@ -229,22 +207,16 @@ def parts_in(new: _core.Tokenizer, old: _core.Tokenizer) -> TokenParts:
     check_kind("new", new, _core.Tokenizer)
     check_kind("old", old, _core.Tokenizer)
     rows = list(_rows(new, old))
-    lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    ids = np.fromiter((id for row in rows for id in row), np.int64, int(offsets[-1]))
-    return TokenParts(offsets, ids)
+    offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    return TokenParts(offsets, np.array([id for row in rows for id in row], np.int64))
 
 
 def _rows(new: _core.Tokenizer, old: _core.Tokenizer) -> Iterator[list[int]]:
-    names = {id: name for name, id in new.special_tokens.items()}
     special = old.special_tokens
-    tokens = {id: token for token, id in new.mergeable_ranks().items()}
-    for id in range(new.vocab_size):
-        if id in tokens:
-            yield _core.encode_pretoken(old, tokens[id])
-        elif id not in names:
-            yield []
-        elif (old_id := special.get(names[id])) is not None:
-            yield [old_id]
-        else:
-            yield _core.encode_pretoken(old, names[id].encode())
+    parts = {
+        id: [special[name]] if name in special else _core.encode_pretoken(old, name.encode())
+        for name, id in new.special_tokens.items()
+    }
+    for token, id in new.mergeable_ranks().items():
+        parts[id] = _core.encode_pretoken(old, token)
+    return (parts.get(id, []) for id in range(new.vocab_size))
