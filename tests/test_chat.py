@@ -690,11 +690,13 @@ def test_jinja_that_seeks_special_tokens_in_text_is_an_error() -> None:
 
 
 def test_jinja_without_a_mask_gives_ids() -> None:
-    template = chat.JinjaTemplate("{{ messages[0].content }}", mask="none", pad="<|bos|>")
+    template = chat.JinjaTemplate("{{ messages[0].content }}", mask="none")
     expected = TOK.encode("hi")
     assert TOK.render_conversation(TALK, template=template) == (expected, [0] * len(expected))
     for on_untrained in ("error", "keep", "drop"):
-        batch = TOK.render_batch([TALK] * 2, template=template, on_untrained=on_untrained, pad_to=9)
+        batch = TOK.render_batch(
+            [TALK] * 2, template=template, on_untrained=on_untrained, pad_to=9, pad="<|bos|>"
+        )
         assert batch.input_ids[:, : len(expected)].tolist() == [expected] * 2
         assert not batch.loss_mask.any()
 
@@ -727,7 +729,7 @@ def _batch_of(template: Any) -> Callable[[], chat.RenderedBatch]:
 
 
 def test_jinja_in_batches() -> None:
-    jinja = chat.JinjaTemplate(CHATML_JINJA, pad="<|im_end|>", stop=("<|im_end|>",))
+    jinja = chat.JinjaTemplate(CHATML_JINJA, stop=("<|im_end|>",))
     ours, theirs = _batch_of(jinja)(), _batch_of(chat.CHATML)()
     assert ours.input_ids.tolist() == theirs.input_ids.tolist()
     assert ours.loss_mask.tolist() == theirs.loss_mask.tolist()

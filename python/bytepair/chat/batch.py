@@ -17,7 +17,6 @@ from bytepair.chat.renderer import TemplateOrName, nothing_to_learn, writer
 from bytepair.chat.rows import ChatOptions, read_row
 from bytepair.chat.segments import Conversation, Encoded, Segments
 from bytepair.chat.sources import ConversationSource, PlacedRow, read
-from bytepair.chat.template import Template
 from bytepair.corpus.column import listed
 from bytepair.errors import (
     ArgumentError,
@@ -392,8 +391,7 @@ def _kept(
 def pad_id(tokenizer: _core.Tokenizer, template: Any, pad: str | None) -> int:
     """The id of the special token that pads rows: `pad`, the tokenizer's own, the template's."""
     own, special = roles.roles(tokenizer).get("pad"), tokenizer.special_tokens
-    chosen = None if isinstance(template, Template) else template.pad
-    name = pad or chosen or own or template.padding()
+    name = pad or own or template.padding()
     if name is None or name not in special:
         raise SpecialTokenError(
             f"rows are padded with the special token {name!r}, which this tokenizer does not have",

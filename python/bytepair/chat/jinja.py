@@ -85,7 +85,6 @@ class JinjaTemplate:
         variables: additional variables for the template, besides `messages` and the other fields of
             the conversation, such as `tools`; and `bos_token` and similar variables if they differ
             from the tokenizer's roles.
-        pad: the special token that pads rows.
         name: the name of the template in error messages.
         mask: "blocks" trains on `{% generation %}` blocks; "prefixes" trains on what a message of
             the assistant adds to the prompt before it, and rejects templates that render a prefix
@@ -114,7 +113,6 @@ class JinjaTemplate:
 
     source: str
     variables: Mapping[str, Any] | None = None
-    pad: str | None = None
     name: str = "jinja"
     mask: MaskSource | None = None
     stop: tuple[str, ...] | None = None
@@ -129,7 +127,7 @@ class JinjaTemplate:
     def padding(self) -> str | None:
         """The name of the special token that pads rows, or None."""
         variables = self.variables or {}
-        return self.pad or variables.get("pad_token") or variables.get("eos_token")
+        return variables.get("pad_token") or variables.get("eos_token")
 
     def writer(self, tokenizer: _core.Tokenizer) -> JinjaWriter:
         """Create the object that converts conversations to segments for one tokenizer."""

@@ -189,17 +189,15 @@ class Parser:
             for name, role in template.roles.items()
             if role.each is None and role.open  # others begin like messages of another role
         }
-        self._longest = max(map(len, self._frames.values()), default=0) + 1
+        self._openings = {frame[0] for frame in self._frames.values()}
         self._parts = {  # by role, the part that each token opens
             name: {letters.string(part.open)[:1]: kind for kind, part in role.parts.items()}
             for name, role in template.roles.items()
         }
         self._ends = {name: {letters.last(role.close)} for name, role in template.roles.items()}
         self._ends[ASSISTANT].update(letters.string(map(Special, stops)))
-        opening = set("".join(self._frames.values()))
         self._inner = {*letters.string(map(Special, template.inner()))}
-        self._begin = {*letters.string(template.begin)} - opening
-        self._second_ends = self._ends[ASSISTANT] - opening  # a model may end its turn twice
+        self._begin = {*letters.string(template.begin)}
         self._results = _results(template, letters)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._between = ""
@@ -252,35 +250,23 @@ class Parser:
 
     def _outside(self, character: str | None, name: str) -> list[Event]:
         """A special token that is not within a message."""
-        if character in self._begin:
-            self._between = ""
-            return []
+        if character and (self._between or character in self._openings):
+            return self._opened(character, name)
         ended = self.messages and self.messages[-1]["role"] == ASSISTANT
-        if ended and character in self._second_ends:
-            return []
-        if character is None:
+        if not (character in self._begin or (ended and character in self._ends[ASSISTANT])):
             raise self._error(name)
-        self._between += character
-        return self._opened()
+        return []  # a model may end its turn twice
 
-    def _opened(self) -> list[Event]:
-        """Check whether the tokens after a message open the next one."""
-        begun = self._between
-        for name, frame in self._frames.items():
-            if begun.startswith(frame):
-                self._between = ""
-                return self._begun(name, begun[len(frame) :])
-        special = SPECIAL.search(begun)
-        if not special:  # text between messages belongs to the end of the previous one
-            self._between = begun[: self._longest]  # more of it decides nothing
-            return []
-        if any(frame.startswith(begun) for frame in self._frames.values()):
-            return []
-        if special.start() > 0:
-            self._between = begun[special.start() :]
-            return self._opened()
-        name = self._alphabet.visible(SPECIAL.findall(begun)[-1])
-        raise self._error(name)
+    def _opened(self, text: str, name: str) -> list[Event]:
+        """Check whether what follows a message, and more text or a token, open the next one."""
+        self._between += text
+        for role, frame in self._frames.items():
+            if self._between.startswith(frame):
+                begun, self._between = self._between[len(frame) :], ""
+                return self._begun(role, begun)
+        if not any(frame.startswith(self._between) for frame in self._frames.values()):
+            raise self._error(name)
+        return []
 
     def _begun(self, name: str, text: str) -> list[Event]:
         template = self._template
@@ -294,8 +280,8 @@ class Parser:
     def _text(self, text: str) -> list[Event]:
         if self._message is not None:
             return self._message.add(text)
-        self._between += text
-        return self._opened()
+        # Other text between messages belongs to the end of the one before it.
+        return self._opened(text, self._alphabet.visible(self._between)) if self._between else []
 
     def _inside(self, message: _Message, character: str | None, name: str) -> list[Event]:
         """A special token that opens a part, or closes a part or the message."""

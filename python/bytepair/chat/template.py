@@ -16,7 +16,7 @@ A template has no code. Five are defined here; a custom one is a few lines:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -187,25 +187,23 @@ class Template:
 
     def inner(self) -> set[str]:
         """The names of special tokens that may occur within a message: around calls, reasoning."""
-        parts = [role.each for role in self.roles.values() if role.each is not None]
-        if self.reasoning:
-            parts += [Part(self.reasoning.open, self.reasoning.close)]
-        if self.tools:
-            parts += [self.tools.offer, self.tools.tool, self.tools.call]
-        pieces = [piece for part in parts for piece in (*part.open, *part.close)]
-        return {piece.name for piece in pieces if isinstance(piece, Special)}
+        tools = self.tools and (self.tools.offer, self.tools.tool, self.tools.call)
+        return _names((self.reasoning, *(tools or ()), *(one.each for one in self.roles.values())))
 
     def names(self) -> set[str]:
         """The names of all special tokens of messages, and of the beginning."""
-        roles = self.roles.values()
-        frames: list[Role | Part] = [*roles, *(p for role in roles for p in role.parts.values())]
-        pieces = {*self.begin, *(one for frame in frames for one in (*frame.open, *frame.close))}
-        return self.inner() | {piece.name for piece in pieces if isinstance(piece, Special)}
+        parts = (part for role in self.roles.values() for part in role.parts.values())
+        return self.inner() | _names((Part(self.begin), *self.roles.values(), *parts))
 
     def padding(self) -> str | None:
         """The name of the special token that pads rows, or None."""
         special = [piece.name for piece in self.begin if isinstance(piece, Special)]
         return self.pad or next(iter(special), None)
+
+
+def _names(frames: Iterable[Role | Part | Reasoning | None]) -> set[str]:
+    pieces = (piece for frame in frames if frame for piece in (*frame.open, *frame.close))
+    return {piece.name for piece in pieces if isinstance(piece, Special)}
 
 
 NANOCHAT: Final = Template(
