@@ -171,7 +171,11 @@ USES = [
     ("data", "bytepair.count('s3://bucket/a.parquet')"),
     ("tiktoken", "bytepair.compat.to_tiktoken(bytepair.train(['hi hi'], 265))"),
     ("hf", "bytepair.compat.to_huggingface(bytepair.train(['hi hi'], 265))"),
-    ("chat", "bytepair.chat.JinjaTemplate('x', name='x').writer(bytepair.train(['hi'], 265))"),
+    (
+        "chat",
+        "bytepair.train(['hi'], 265).render_conversation([{'role': 'user', 'content': 'x'}], "
+        "template=bytepair.chat.JinjaTemplate('x', name='x'))",
+    ),
     ("reference", "bytepair.reference.split('a b', 'gpt2')"),
     ("infer", "bytepair.training.infer_mixture(bytepair.train(['hi'], 265), {'a': ['hi']})"),
     ("ray", "bytepair.distributed.count('a.txt', 'c.parquet', ray=True)"),

@@ -41,7 +41,6 @@ if _TYPE_CHECKING:
         NANOCHAT,
         QWEN3,
         QWEN25,
-        CodeTool,
         Part,
         Reasoning,
         Role,
@@ -62,14 +61,14 @@ _lazy(
         "sandbox": ("RenderProcess",),
         "segments": ("RenderedIds", "encode_segments"),
         "template": (
-            "CHATML", "CodeTool", "LLAMA3", "NANOCHAT", "Part", "QWEN25", "QWEN3",
+            "CHATML", "LLAMA3", "NANOCHAT", "Part", "QWEN25", "QWEN3",
              "Reasoning", "Role", "Special", "Template", "Tools",
         ),
     },
 )  # fmt: skip
 
 __all__ = [
-    "CHATML", "LLAMA3", "NANOCHAT", "QWEN3", "QWEN25", "ChatOptions", "CodeTool",
+    "CHATML", "LLAMA3", "NANOCHAT", "QWEN3", "QWEN25", "ChatOptions",
     "JinjaTemplate", "MessageEnd", "Parser", "Part", "Preference", "PreferenceBatch", "Reasoning",
     "RenderProcess", "RenderStatistics", "RenderedBatch", "RenderedIds", "Role", "Special",
     "Template", "TextDelta", "ToolCall", "Tools", "encode_segments", "render_preferences",

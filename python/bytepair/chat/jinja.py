@@ -129,10 +129,6 @@ class JinjaTemplate:
         variables = self.variables or {}
         return variables.get("pad_token") or variables.get("eos_token")
 
-    def writer(self, tokenizer: _core.Tokenizer) -> JinjaWriter:
-        """Create the object that converts conversations to segments for one tokenizer."""
-        return JinjaWriter(tokenizer, self)
-
 
 #: What looks for parts of the names of special tokens takes the square of their lengths.
 _MOST_NAME_CHARS: Final = 512

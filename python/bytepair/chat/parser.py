@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from bytepair import _core
-from bytepair.chat.renderer import call_of, named, to_calls
+from bytepair.chat.renderer import CODE, call_of, named, to_calls
 from bytepair.chat.segments import structural
 from bytepair.chat.template import ASSISTANT, Piece, Special, Template
 from bytepair.errors import ConversationError
@@ -183,7 +183,7 @@ class Parser:
         self._names = {id: name for name, id in special.items()}
         stops = {own[role] for role in ("eos", "end_of_turn") if role in own}
         self._alphabet = letters = Alphabet(special, template.names() | stops)
-        self._makes_calls = tool_calls
+        self._makes_calls = tool_calls and template.code
         self._frames = {
             name: letters.string(role.open)
             for name, role in template.roles.items()
@@ -286,12 +286,12 @@ class Parser:
     def _inside(self, message: _Message, character: str | None, name: str) -> list[Event]:
         """A special token that opens a part, or closes a part or the message."""
         if (kind := message.open) is not None:
-            part, code = self._template.roles[message.role].parts[kind], self._template.code
+            part = self._template.roles[message.role].parts[kind]
             if character != self._alphabet.last(part.close):
                 raise self._error(name)
             message.open = None
             text = "".join(message.parts[-1][1])
-            return [ToolCall(call_of(code, text))] if code and kind == code.call else []
+            return [ToolCall(call_of(text))] if self._template.code and kind == CODE else []
         opened = self._parts[message.role].get(character or "")
         if character and opened is not None:
             message.open = opened
@@ -324,8 +324,7 @@ class Parser:
                 answer.end()
             return [{"role": message.role, **answer.fields()}]
         finished = {"role": message.role, "content": message.content()}
-        code = self._template.code
-        return to_calls(code, finished) if code and self._makes_calls else [finished]
+        return to_calls(finished) if self._makes_calls else [finished]
 
     def _error(self, name: str) -> ConversationError:
         return ConversationError(
@@ -366,7 +365,7 @@ class Alphabet:
         tokens = sorted(special.keys() & set(names))
         self._characters = {name: chr(_FIRST_CODE_POINT + at) for at, name in enumerate(tokens)}
         self._of_id = {special[name]: character for name, character in self._characters.items()}
-        self._names = {ord(character): name for name, character in self._characters.items()}
+        self._names = {character: name for name, character in self._characters.items()}
 
     def character(self, id: int) -> str | None:
         """The character of an id; None if it has none."""
@@ -385,7 +384,7 @@ class Alphabet:
 
     def visible(self, string: str) -> str:
         """A string with the names of the tokens."""
-        return string.translate(self._names)
+        return SPECIAL.sub(lambda found: self._names[found[0]], string)  # faster than `translate`
 
 
 class _Enclosure:
@@ -410,7 +409,7 @@ class AnswerParser:
         self._visible = alphabet.visible
         self._thinking = _Enclosure(alphabet, thinks.open, thinks.close) if thinks else None
         self._calling = _Enclosure(alphabet, tools.call.open, tools.call.close) if tools else None
-        self._before_call = tools.between if tools else ""
+        self._before_call = "\n" if tools else ""
         self._buffer, self._at = "", 0  # what has not been read begins at `_at`
         self._is_end = False
         self._texts: dict[str, list[str]] = {_PLAIN: [], _REASONING: [], _CALL: []}

@@ -215,7 +215,7 @@ def _continue(writer: TemplateWriter, ids: list[int], row: Row, out: Segments) -
     closed_role, rest = _end_of(writer, ids)
     numbered = list(enumerate(row.messages))
     if template.code:
-        numbered = to_parts(template.code, numbered, goes_on=closed_role is None)
+        numbered = to_parts(numbered, goes_on=closed_role is None)
     goes_on = closed_role is None and numbered and numbered[0][1]["role"] == ASSISTANT
     if goes_on:
         index, message = numbered.pop(0)

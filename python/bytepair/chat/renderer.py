@@ -28,7 +28,6 @@ from bytepair.chat.segments import BREAK, Items, Segments, Writer, structural
 from bytepair.chat.template import (
     ASSISTANT,
     NANOCHAT,
-    CodeTool,
     Piece,
     Role,
     Special,
@@ -112,7 +111,7 @@ class TemplateWriter(Writer):
         if row.flags or options.train_on != "all":
             trained = row.trained(options.train_on)
         if template.code and not row.is_plain:
-            messages = to_parts(template.code, messages)
+            messages = to_parts(messages)
             if trained is not None:
                 trained = _of_turns(row, trained, messages, options.train_on)
         if template.default_system is not None or row.fields:
@@ -325,7 +324,7 @@ def _called(tools: Tools, index: int, calls: Any, has_text: bool) -> list[Piece]
         raise ConversationError(f"the tool_calls of message {index} must be a list")
     pieces: list[Piece] = []
     for number, call in enumerate(calls):
-        pieces += [tools.between] if has_text or number else []
+        pieces += ["\n"] if has_text or number else []
         place = f"tool call {number} of message {index}"
         name, arguments = _function(call)
         if not isinstance(name, str) or json.dumps(name, ensure_ascii=False) != f'"{name}"':
@@ -374,7 +373,12 @@ def _text(index: int, content: Any, strip: bool, name: str = "content") -> str:
 # ----------------------------------------------------------------------- calls as parts of one turn
 
 
-def to_parts(tool: CodeTool, messages: list[Numbered], *, goes_on: bool = False) -> list[Numbered]:
+#: The tool, and the type of the parts that are its calls; and the type of those with its output.
+CODE: Final = "python"
+_OUTPUT: Final = "python_output"
+
+
+def to_parts(messages: list[Numbered], *, goes_on: bool = False) -> list[Numbered]:
     """Join the messages of each turn to one message with parts, which has the first number.
 
     With `goes_on`, results at the start belong to a turn of the assistant that is open.
@@ -396,8 +400,8 @@ def to_parts(tool: CodeTool, messages: list[Numbered], *, goes_on: bool = False)
         start, parts = index, list[Any]()
         if continues and turns:
             start, begun = turns.pop()
-            parts = begun["content"] if _is_apart(last) else [*_parts(tool, start, begun)]
-        parts += _parts(tool, index, message)
+            parts = begun["content"] if _is_apart(last) else [*_parts(start, begun)]
+        parts += _parts(index, message)
         turns.append((start, {"role": ASSISTANT, "content": parts}))
         last = message
     return turns
@@ -421,7 +425,7 @@ def _of_turns(
     return flags
 
 
-def to_calls(tool: CodeTool, message: dict[str, Any]) -> list[dict[str, Any]]:
+def to_calls(message: dict[str, Any]) -> list[dict[str, Any]]:
     """The messages that a message with parts stands for: the inverse of `to_parts`."""
     parts = message["content"]
     if isinstance(parts, str):
@@ -429,33 +433,33 @@ def to_calls(tool: CodeTool, message: dict[str, Any]) -> list[dict[str, Any]]:
     calls: list[dict[str, Any]] = []
     is_open = False  # whether the last message may have a call
     for part in parts:
-        if part["type"] == tool.result:
+        if part["type"] == _OUTPUT:
             calls.append({"role": "tool", "content": part["text"]})
             is_open = False
             continue
         if not is_open:
             calls.append({"role": ASSISTANT, "content": ""})
-        is_open = part["type"] != tool.call
+        is_open = part["type"] != CODE
         if is_open:
             calls[-1]["content"] += part["text"]
         else:
-            calls[-1]["tool_calls"] = [call_of(tool, part["text"])]
+            calls[-1]["tool_calls"] = [call_of(part["text"])]
     return calls
 
 
-def call_of(tool: CodeTool, text: str) -> dict[str, Any]:
+def call_of(text: str) -> dict[str, Any]:
     """The tool call that runs a text of code."""
-    return {"type": "function", "function": {"name": tool.name, "arguments": {tool.argument: text}}}
+    return {"type": "function", "function": {"name": CODE, "arguments": {"code": text}}}
 
 
 def _is_apart(message: Any) -> bool:
     return message["role"] == "tool" or bool(message.get("tool_calls"))
 
 
-def _parts(tool: CodeTool, index: int, message: Any) -> Iterator[Any]:
+def _parts(index: int, message: Any) -> Iterator[Any]:
     content = message.get("content")
     if message["role"] == "tool":
-        yield {"type": tool.result, "text": content}
+        yield {"type": _OUTPUT, "text": content}
     elif is_list(content):
         yield from content
     elif content:
@@ -463,14 +467,14 @@ def _parts(tool: CodeTool, index: int, message: Any) -> Iterator[Any]:
     if calls := message.get("tool_calls"):
         is_one = is_list(calls) and len(calls) == 1
         name, arguments = _function(calls[0] if is_one else None)
-        is_code = isinstance(arguments, Mapping) and arguments.keys() == {tool.argument}
-        text = arguments[tool.argument] if is_code else None
-        if name != tool.name or not isinstance(text, str):
+        is_code = isinstance(arguments, Mapping) and arguments.keys() == {"code"}
+        text = arguments["code"] if is_code else None
+        if name != CODE or not isinstance(text, str):
             raise ConversationError(
-                f"message {index} must have one tool call, of {tool.name!r} with a string "
-                f"{tool.argument!r}: the template can express no other"
+                f"message {index} must have one tool call, of {CODE!r} with a string 'code': the "
+                "template can express no other"
             )
-        yield {"type": tool.call, "text": text}
+        yield {"type": CODE, "text": text}
 
 
 # --------------------------------------------------------------------- the templates of a tokenizer
@@ -487,10 +491,12 @@ def writer(tokenizer: _core.Tokenizer, template: TemplateOrName) -> Any:
         resolved = named(tokenizer, template)
     if isinstance(resolved, Template):
         new_writer: Any = TemplateWriter(tokenizer, resolved)
-    elif hasattr(resolved, "writer"):
-        new_writer = resolved.writer(tokenizer)
     else:
-        raise refuse("template", template, "a Template, a JinjaTemplate or a name")
+        from bytepair.chat.jinja import JinjaTemplate, JinjaWriter
+
+        if not isinstance(resolved, JinjaTemplate):
+            raise refuse("template", template, "a Template, a JinjaTemplate or a name")
+        new_writer = JinjaWriter(tokenizer, resolved)
     if resolved is not template or isinstance(resolved, Template):  # variables of others may change
         _last = tokenizer, template, new_writer
     return new_writer

@@ -90,21 +90,19 @@ class Tools:
     """The format of tool definitions and tool calls.
 
     A conversation defines tools in `tools`, a list of JSON schemas. A message of the assistant
-    calls them in `tool_calls`: `[{"function": {"name": ..., "arguments": {...}}}]`. A call is
-    rendered as `{"name": "...", "arguments": {...}}`, and trained on. Tool results are messages of
-    a role of the template.
+    calls them in `tool_calls`: `[{"function": {"name": ..., "arguments": {...}}}]`. Each call is
+    rendered in lines of its own as `{"name": "...", "arguments": {...}}`, and trained on. Results
+    are messages of a role of the template.
 
     Attributes:
         offer: the elements around all tool definitions, at the end of the system message.
         tool: the elements around the JSON of each definition.
         call: the elements around each call.
-        between: the text between the text and the calls of a message, and between calls.
     """
 
     offer: Part
     tool: Part
-    call: Part = field(default_factory=Part)
-    between: str = "\n"
+    call: Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,23 +123,6 @@ class Reasoning:
 
 
 @dataclass(frozen=True, slots=True)
-class CodeTool:
-    """The only tool of a template whose calls and results are parts of a message: it runs code.
-
-    Attributes:
-        call: the type of the parts that are calls; their text is the code.
-        result: the type of the parts that are results.
-        name: the name of the tool, in formats with `tool_calls`.
-        argument: the name of its argument, the code.
-    """
-
-    call: str
-    result: str
-    name: str
-    argument: str
-
-
-@dataclass(frozen=True, slots=True)
 class Template:
     """A chat template.
 
@@ -159,7 +140,8 @@ class Template:
         strip: whether to strip white space around the content of messages.
         tools: the format of tools; None if the template does not support them.
         reasoning: the format of reasoning; None if the template does not support it.
-        code: the tool whose calls and results are parts of a message; None if there is none.
+        code: whether calls of a tool `python`, with an argument `code`, are parts of a message of
+            the type "python", and their results parts "python_output".
         default_system: the system message of conversations without one; None means none.
         pad: the special token that pads rows; None means the first special token of `begin`.
     """
@@ -174,7 +156,7 @@ class Template:
     pad: str | None = None
     tools: Tools | None = None
     reasoning: Reasoning | None = None
-    code: CodeTool | None = None
+    code: bool = False
     default_system: str | None = None
 
     def __post_init__(self) -> None:
@@ -230,7 +212,7 @@ NANOCHAT: Final = Template(
     },
     alternate=("user", "assistant"),
     merge_system="\n\n",
-    code=CodeTool(call="python", result="python_output", name="python", argument="code"),
+    code=True,
 )
 """nanochat: system messages are merged, roles alternate, tool calls are parts."""
 
