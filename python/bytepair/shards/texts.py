@@ -336,8 +336,8 @@ class ConversationBatches:
 
     Args:
         conversations: a sequence of conversations, each as `Tokenizer.render_conversation` takes
-            it; an item is read when it is rendered. Or a table, a data frame or files, as
-            `Tokenizer.render_batch` takes them; files are read into memory.
+            it; an item is read when it is rendered. Or another source, as
+            `Tokenizer.render_batch` takes it: a table or files, which are read into memory.
         tokenizer: the tokenizer that renders them.
         batch_size: the number of rows in a batch.
         length: the number of ids in a row.
