@@ -148,7 +148,8 @@ def test_a_file_system_that_fails_in_its_own_way(
     module = importlib.import_module("bytepair.corpus.files")
     monkeypatch.setattr(module, "_file_system", lambda url: (System(), url))
     line = error_of(capsys, monkeypatch, "train", "hf://datasets/foo/bar")
-    assert line == "hf://datasets/foo/bar: no address of hostname"
+    reason = "hf://datasets/foo/bar: no address of hostname"
+    assert line == f"{reason}; check the network and your credentials"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -166,7 +167,7 @@ def test_whatever_a_command_raises_is_one_line(
         "count": ["a.txt"], "shard": ["a.txt", "-o", "out"], "convert": ["tokenizer", "x"],
         "verify": ["tokenizer"], "compare": ["one", "two"], "prune": ["tokenizer", "-o", "out"],
         "extend": ["tokenizer", "a.txt", "--extra", "3", "-o", "out"],
-        "mixture": ["tokenizer", "a=a.txt"], "render": ["a.jsonl"],
+        "render": ["a.jsonl"],
     }.get(name, [])  # fmt: skip
     error = error_of(capsys, monkeypatch, name, *words, code=2 if name == "compare" else 1)
     assert error.startswith("unexpected KeyError: ")
@@ -224,7 +225,6 @@ def test_options_are_those_of_the_command(
     "words",
     ["train NAME.json -o new", "train folder --vocab-size 266 -o new", "inspect named",
      "compare tokenizer one NAME.txt", "plan --params 1M -t tokenizer --corpus NAME.txt",
-     "mixture tokenizer NAME.txt a.txt --merges 1",
      "evaluate tokenizer --against none --parallel NAME.txt --parallel a.txt",
      "evaluate tokenizer --against none --parallel NAME.txt --parallel a.txt --markdown"],
 )  # fmt: skip

@@ -76,19 +76,10 @@ def test_conversations_are_rendered_as_in_python(
     assert pq.read_table(tmp_path / "out.parquet") == packed.to_arrow()
 
 
-def test_prompts_are_counted(tok: bytepair.Tokenizer, tmp_path: Path) -> None:
-    words = ["talks.jsonl", "--template", "chatml", "--ignore-field", "source"]
+def test_a_prompt_is_an_error(tok: bytepair.Tokenizer, tmp_path: Path) -> None:
+    words = ["--template", "chatml", "--ignore-field", "source"]
     (tmp_path / "tool.json").write_text(json.dumps([TALKS[0][:1]]))
-    prompts = [len(tok.render_for_completion(talk, template=chat.CHATML)) for talk in TALKS]
-    assert lines(*words, "--count", cwd=tmp_path) == prompts
-    assert lines("tool.json", *words[1:], "--count", cwd=tmp_path) == prompts[:1]
-    (tmp_path / "broken.json").write_text(json.dumps([TALKS[0], 3]))
-    done = run("render", "broken.json", *words[1:], "--count", cwd=tmp_path, code=1)
-    assert b"error: broken.json, row 2: " in done.stderr
-    done = run("render", "broken.json", *words[1:], "--count", "--errors", "skip", cwd=tmp_path)
-    assert done.stdout.split() == [str(prompts[0]).encode()]
-    assert b"1 of 2 conversations are skipped" in done.stderr
-    done = run("render", "tool.json", *words[1:], cwd=tmp_path, code=1)
+    done = run("render", "tool.json", *words, cwd=tmp_path, code=1)
     assert b"render a prompt with render_for_completion" in done.stderr
 
 

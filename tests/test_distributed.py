@@ -29,6 +29,7 @@ from bytepair.distributed import jobs
 from bytepair.errors import CorpusError, ShardError
 from bytepair.files.outputs import remove_own
 from bytepair.shards import manifest, writer
+from bytepair.shards.encode import EncodedRows
 from bytepair.shards.manifest import Address
 from messages import told
 
@@ -229,7 +230,7 @@ def test_tasks_and_what_they_take_can_be_sent(
         counts = distributed.count(some, tmp_path / "c.parquet", ray=True, task_bytes=1)
         assert counts is not None
         assert counts.items() == bytepair.count(some).items()
-    assert distributed.count(files, ray=True, task_bytes=9999) == expected
+    assert distributed.count(files, tmp_path / "d.parquet", ray=True, task_bytes=9999) == expected
 
 
 class Killed(BaseException):
@@ -345,7 +346,7 @@ def test_a_rank_takes_no_parts_of_another_job(
     with told(ShardError):
         distributed.shard(source, other, tmp_path / "a", rank=1, world_size=2, errors="skip")
     assert listing(tmp_path / "a" / ".parts") == before
-    mine, theirs = (tasks.TaskFolder(tmp_path / "b", {"a": job}, ("ids",)) for job in range(2))
+    mine, theirs = (tasks.TaskFolder(tmp_path / "b", {"a": job}, "ids") for job in range(2))
     mine.begin()
     remove_own(tmp_path / "b" / manifest.JOB)
     theirs.begin()
@@ -356,7 +357,7 @@ def test_a_rank_takes_no_parts_of_another_job(
 
 
 def test_of_jobs_that_begin_at_once_one_has_the_folder(tmp_path: Path) -> None:
-    jobs = [tasks.TaskFolder(tmp_path / "parts", {"a": job}, ("ids",)) for job in range(8)]
+    jobs = [tasks.TaskFolder(tmp_path / "parts", {"a": job}, "ids") for job in range(8)]
     with ThreadPoolExecutor(len(jobs)) as pool:
         ends = [pool.submit(job.begin) for job in jobs]
     errors = [end.exception() for end in ends]
@@ -388,9 +389,7 @@ def test_a_ray_cluster(
     counts = distributed.count(files, tmp_path / "c.parquet", ray=True, **SMALL)
     expected = bytepair.count(files)
     assert counts == expected
-    assert distributed.count(files, ray=True, **SMALL) == expected
-    with told(ShardError):
-        distributed.count(files, rank=0, world_size=1)
+    assert distributed.count(files, tmp_path / "d.parquet", ray=True, **SMALL) == expected
     assert pq.read_table(tmp_path / "c.parquet").num_rows == len(expected)
     assert bytepair.train(counts, 900) == bytepair.train(files, 900)
 
@@ -441,22 +440,31 @@ def test_empty_corpora_and_tiny_shards(format: str, texts: list[str], tmp_path: 
                 assert inputs.shape == targets.shape == (1, 2)
 
 
-class Counted(np.ndarray[Any, Any]):
-    """An array that counts how many of its items are passed on."""
+def test_documents_are_taken_from_an_address_on() -> None:
+    ends = np.array([0, 1, 2])
+    batches = [
+        EncodedRows(
+            np.array([2 * n, 2 * n + 1]), ends, ends, np.array([0]), [Address(0, 3 * n + 1)]
+        )
+        for n in range(100)
+    ]
+    skipped = [(n, {"input": "a", "first": 3 * n}) for n in range(101)]
 
-    items = 0
+    def rows(start: Address) -> list[int]:
+        """The ids, and the rows that were skipped as negative numbers."""
+        found: list[int] = []
+        for item in jobs.documents_from(start, batches, skipped):
+            if isinstance(item, dict):
+                found.append(-item["first"])
+            else:
+                found += item.ids[item.offsets[0] : item.offsets[-1]].tolist()
+                assert item.place(0) >= start
+        return found
 
-    def __getitem__(self, key: Any) -> Any:
-        part = super().__getitem__(key)
-        Counted.items += np.size(part)
-        return part
-
-
-def test_documents_are_read_once_however_many_are_skipped_between() -> None:
-    rows = np.array([(1, 1, 0, 2 * row + 1) for row in range(500)], np.int64)
-    skipped = [(row, {"input": "a", "first": 2 * row}) for row in range(500)]
-    part = jobs._Part(np.arange(500), rows.view(Counted), skipped)
-    items = [*jobs._documents(part, Address(0, 0))]
-    assert len(items) == 1000
-    assert [*items[-1].ids] == [499]  # type: ignore[union-attr]
-    assert Counted.items < 20 * rows.size
+    everything = [one for n in range(100) for one in (-3 * n, 2 * n, 2 * n + 1)]
+    assert rows(Address(0, 0)) == [*everything, -300]
+    assert rows(Address(0, 299)) == [199, -300], "within a batch"
+    assert rows(Address(0, 298)) == [198, 199, -300], (
+        "what was skipped before it is of a shard before"
+    )
+    assert rows(Address(1, 0)) == []

@@ -43,7 +43,7 @@ PAGES = [
 ]
 #: The pages of docs/cli, and which commands are on each.
 CLI_PAGES = {
-    "train": ("Train and count", "train", "count", "mixture", "prune", "extend"),
+    "train": ("Train and count", "train", "count", "prune", "extend"),
     "encode": (
         "Encode, decode, render, convert",
         "encode",

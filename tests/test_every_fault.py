@@ -95,11 +95,7 @@ def contents(work: Path) -> dict[str, bytes | None]:
 def is_resumed(path: str) -> bool:
     """Whether a path is of a run that goes on, or is found by it."""
     is_part = path.split("/")[0].endswith(".parts")  # of ranks
-    return (
-        is_part
-        or path.removeprefix("out/") in RESUMED
-        or path.endswith((".partial", ".etag", ".lock"))
-    )
+    return is_part or path.removeprefix("out/") in RESUMED or path.endswith((".partial", ".lock"))
 
 
 def check(before: dict[str, bytes | None], whole: dict[str, bytes | None], work: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair import _core, reference
 from bytepair.errors import ArgumentError, CorpusError, CountsError
-from commands import run
 from conftest import refused
 from messages import told
 
@@ -41,7 +38,7 @@ def test_a_mixture_of_the_samples_is_found(
     assert str(result).count("%") == 4
 
 
-def test_samples_of_other_text_of_the_same_kinds(tmp_path: Path) -> None:
+def test_samples_of_other_text_of_the_same_kinds() -> None:
     pytest.importorskip("scipy")
     texts = {p.stem: p.read_text("utf-8") for p in bytepair.sample.paths() if p.stem in NAMES}
     halves = [
@@ -53,13 +50,6 @@ def test_samples_of_other_text_of_the_same_kinds(tmp_path: Path) -> None:
     result = bytepair.training.infer_mixture(tok, halves[1], merges=200)
     assert result.shares == pytest.approx(expected, abs=0.05)
     assert result.contradictions > 0
-    tok.save(tmp_path / "tok")
-    for name, text in halves[1].items():
-        (tmp_path / f"{name}.txt").write_text(text[0], encoding="utf-8")
-    arguments = ("mixture", "tok", "*.txt", "--merges", "200")
-    assert run(*arguments, cwd=tmp_path).stdout == f"{result}\n"
-    shown = json.loads(run(*arguments, "--json", cwd=tmp_path).stdout)
-    assert shown["shares"] == pytest.approx(result.shares)
 
 
 words = st.dictionaries(

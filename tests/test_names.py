@@ -183,10 +183,10 @@ def test_a_mark_names_files_of_its_folder(
 def test_the_folder_of_tasks_is_bytepairs_own(other: Path, tmp_path: Path) -> None:
     (tmp_path / "counts.parquet.parts").symlink_to(other)
     with told(ShardError):
-        tasks.TaskFolder(tmp_path / "counts.parquet.parts", {}, ()).begin()
+        tasks.TaskFolder(tmp_path / "counts.parquet.parts", {}, "x").begin()
     (other / "job.json").unlink()
     with told(ShardError):
-        tasks.TaskFolder(other, {}, ()).begin()
+        tasks.TaskFolder(other, {}, "x").begin()
     assert (other / "thesis.txt").read_text() == "mine"
 
 

@@ -156,7 +156,7 @@ def test_nothing_is_written_through_what_stands_in_place_of_a_file_of_ranks(
         return distributed.count(sources, out / "c", rank=rank, **keywords(**options))
 
     for call, root, files in (
-        (shard, ".parts", ["ids", "documents"]), (count, "c.parts", ["counts.parquet"]),
+        (shard, ".parts", ["documents"]), (count, "c.parts", ["counts.parquet"]),
     ):  # fmt: skip
         (half := tmp_path / root / "half").mkdir(parents=True)
         assert call(0, half) is None
@@ -336,7 +336,7 @@ def test_files_of_killed_runs_are_removed_by_the_next(
                 pass
             else:
                 break
-        for name in (".mark.json.0123456789abcdef", ".ids.0123456789abcdef"):
+        for name in (".mark.json.0123456789abcdef", ".documents.0123456789abcdef"):
             if (out / ".parts" / "000000").exists():
                 (out / ".parts" / "000000" / name).write_text("half")
         distributed.shard(sources, tok, out, **options)
@@ -379,9 +379,12 @@ def exchange(folder: Path, data: bytes) -> None:
     """Exchange the only Arrow shard of a folder, and make its manifest right."""
     record = folder / "manifest.json"
     values = json.loads(record.read_text())
-    part = values["shards"][0]["parts"][0]
-    (folder / part["file"]).write_bytes(data)
-    part.update(bytes=len(data), crc32=f"{zlib.crc32(data):08x}")
+    parts = values["shards"][0]["parts"]
+    (folder / parts[0]["file"]).write_bytes(data)
+    for part, end in zip(parts, [*(part["offset"] for part in parts[1:]), len(data)], strict=True):
+        start, end = (min(place, len(data)) for place in (part["offset"], end))
+        crc = f"{zlib.crc32(data[start:end]):08x}"
+        part.update(offset=start, bytes=end - start, crc32=crc)
     del values["crc32"]
     values["crc32"] = f"{zlib.crc32(manifest._dumped(values)):08x}"
     manifest.write_json(record, values)
@@ -488,25 +491,17 @@ def test_compressed_arrow_shards_are_refused_before_they_are_decompressed(
     assert not shards.verify(tmp_path)
 
 
-@pytest.mark.parametrize("parts", ["none", "one", "twice", "other"])
-def test_parts_that_a_mark_does_not_list_are_written_again(tmp_path: Path, parts: str) -> None:
-    names = ("ids", "documents")
-    task, folder = tasks.Task(0, []), tasks.TaskFolder(tmp_path, {}, names)
-
-    def work(path: Path) -> dict[str, object]:
-        for name in names:
-            (path / name).write_text(name)
-        return {}
-
+@pytest.mark.parametrize("part", ["none", "name", "offset"])
+def test_parts_that_a_mark_does_not_list_are_written_again(tmp_path: Path, part: str) -> None:
+    task, folder = tasks.Task(0, []), tasks.TaskFolder(tmp_path, {}, "ids")
     folder.begin()
-    folder.run(task, work)
+    folder.run(task, lambda path: {"n": path.write_text("x")})
     mark = folder.of(task) / tasks.MARK
     values = json.loads(mark.read_text())
-    first, second = values["parts"]
-    values["parts"] = {
-        "none": [], "one": [first], "twice": [first, first],
-        "other": [first, {**second, "offset": 1}],
-    }[parts]  # fmt: skip
+    right = values["part"]
+    values["part"] = {
+        "none": None, "name": {**right, "file": tasks.MARK}, "offset": {**right, "offset": 1},
+    }[part]  # fmt: skip
     mark.write_text(json.dumps(values))
     again: list[Any] = []
     with told(UserWarning):
@@ -517,9 +512,9 @@ def test_parts_that_a_mark_does_not_list_are_written_again(tmp_path: Path, parts
 @posix
 @pytest.mark.parametrize("kind", ["link", "pipe"])
 def test_a_part_that_is_no_regular_file_is_refused(tmp_path: Path, kind: str) -> None:
-    task, folder = tasks.Task(0, []), tasks.TaskFolder(tmp_path, {}, ("ids",))
+    task, folder = tasks.Task(0, []), tasks.TaskFolder(tmp_path, {}, "ids")
     folder.begin()
-    folder.run(task, lambda path: {"n": (path / "ids").write_text("x")})
+    folder.run(task, lambda path: {"n": path.write_text("x")})
     path = folder.of(task) / "ids"
     path.unlink()
     if kind == "pipe":

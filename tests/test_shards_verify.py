@@ -84,7 +84,7 @@ def test_ids_that_are_no_tokens(folder: Path) -> None:
     ids[77] = 60_000
     ids.tofile(folder / name)
     parts = manifest.shards[1].parts
-    parts[0] = replace(parts[0], crc32=writer.crc_of(folder / name))
+    parts[0] = replace(parts[0], crc32=writer.part_of(folder, name).crc32)
     manifest.save(folder)
     assert "id 60000 at token 77 is not a token" in str(shards.verify(folder))
 

@@ -58,7 +58,6 @@ QUERIES = {
     "shards": "corpora",
     "dropout": "surgery",
     "SuperBPE": "superwords",
-    "mixture": "languages",
     "ties": "train",
     "fingerprint": "formats/native",
     "validation": "corpora",

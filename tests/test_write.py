@@ -178,12 +178,11 @@ def test_a_checkpoint_that_cannot_be_saved_does_not_fail_the_count(
     assert bytepair.training.load_counts("new.parquet").total
 
 
-@pytest.mark.parametrize("ending", ["etag", "partial"])
 @pytest.mark.parametrize("kind", STRANGE)
-def test_a_download_writes_through_no_other_name(ending: str, kind: str, tmp_path: Path) -> None:
+def test_a_download_writes_through_no_other_name(kind: str, tmp_path: Path) -> None:
     from bytepair.corpus import download
 
-    strange(kind, tmp_path / f".data.parquet.{ending}")
+    strange(kind, tmp_path / ".data.parquet.partial")
     before = listing(tmp_path)
     remote = download.Remote("http://127.0.0.1:9/data.parquet", "data.parquet")
     with pytest.raises(NotAFileError):

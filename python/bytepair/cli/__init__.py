@@ -36,7 +36,7 @@ from bytepair.errors import BytepairError
 COMMANDS: Final = {
     "train": "train", "count": "data", "encode": "text", "decode": "text", "inspect": "look",
     "evaluate": "look", "compare": "look", "explore": "look", "render": "data",
-    "verify": "look", "prune": "train", "extend": "train", "mixture": "data",
+    "verify": "look", "prune": "train", "extend": "train",
     "download": "data", "shard": "data", "plan": "data", "convert": "train",
     "vocabularies": "look",
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""`bytepair count`, `mixture`, `download`, `shard`, `plan` and `render`: data for models."""
+"""`bytepair count`, `download`, `shard`, `plan` and `render`: data for models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -94,49 +93,6 @@ def _report_counts(counts: bytepair.Counts, out: Path) -> None:
         f"{len(counts):,} distinct pretokens of {counts.total:,} in {size:,.1f} MB: {out}\n"
         f"next: bytepair train {out}"
     )
-
-
-@option.command(
-    "bytepair mixture gpt2 english=news/ code=repos/ german=de.txt",
-    "bytepair mixture my-tokenizer 'samples/*.txt' --merges 10k --json",
-)
-@click.argument("tokenizer")
-@option.pattern_of_file
-@option.sources
-@click.option(
-    "--merges", type=option.number, default=3000, help="Use the first merges, up to this number."
-)
-@option.max_chars
-@option.threads
-@option.column
-@option.errors
-@option.max_document_bytes
-@option.quiet
-@option.as_json
-def mixture(
-    tokenizer: str,
-    pattern: str | None,
-    source: tuple[str, ...],
-    merges: int,
-    as_json: bool,
-    threads: int | None,
-    **reading: Any,
-) -> None:
-    """Infer the mixture of texts that a vocabulary was trained on, from the order of its merges.
-
-    TOKENIZER: a folder, a file or a published name such as gpt2.
-
-    SOURCE: NAME=PATH, one sample for each kind of text; without NAME=, each file is a sample named
-    after the file. Together the samples must cover the training text. Requires scipy: the extra
-    "infer".
-    """
-    tok = bytepair.load(tokenizer, pattern=pattern)
-    result = bytepair.training.infer_mixture(
-        tok, option.groups_of(source), merges=merges,
-        reading=bytepair.Reading(**reading), threads=threads,
-    )  # fmt: skip
-    as_text = json.dumps(asdict(result), ensure_ascii=False, indent=2) if as_json else str(result)
-    click.echo(as_text if as_json else visible(as_text))
 
 
 @option.command(
@@ -366,7 +322,6 @@ TEMPLATES: Final = {
     "--pack-to", type=option.number, help="Pack conversations into rows of this many ids."
 )
 @option.threads
-@click.option("--count", is_flag=True, help="Write only the number of ids of each prompt.")
 @click.option("--show", is_flag=True, help="Draw the tokens: green is trained on, red is not.")
 def render(
     source: str,
@@ -375,7 +330,6 @@ def render(
     out: Path | None,
     template: str | None,
     show: bool,
-    count: bool,
     **options: Any,
 ) -> None:
     """Render conversations to ids and a mask of what is trained on.
@@ -384,7 +338,7 @@ def render(
     conversation, or each row if they are padded or packed, is written as a line of JSON, or as a
     row of a parquet file. The last line, on standard error, says what was read and left out.
     """
-    option.one_of("out", "show", "count")
+    option.one_of("out", "show")
     option.one_of("pad_to", "pack_to")
     tok = bytepair.load(tokenizer, pattern=pattern)
     own_or_named = _template(tok, template)
@@ -396,10 +350,6 @@ def render(
             name: value for name, value in options.items() if name not in (*no_pairs, "rows")
         }
     how = option.taken(ChatOptions, options)
-    if count:
-        option.refuse("prompts have no rows and no mask", "pad_to", "pack_to")
-        _count(tok, source, own_or_named, how)
-        return
     if out is not None:
         from bytepair.chat.batch import parquet
 
@@ -416,19 +366,6 @@ def render(
         return
     for line in map(_drawing(tok) if show else json.dumps, _rows(batch)):
         sys.stdout.write(f"{line}\n")
-
-
-def _count(tok: bytepair.Tokenizer, source: str, template: Any, how: ChatOptions) -> None:
-    from bytepair.chat.batch import Gathered, gathered
-    from bytepair.chat.sources import read
-
-    def length(row: Any) -> int:
-        return len(tok.render_for_completion(row, template=template, options=how))
-
-    out = Gathered()
-    lengths = gathered(read(source, how), out, how, length)
-    out.warn(len(lengths))
-    sys.stdout.writelines(f"{length}\n" for length in lengths)
 
 
 def _template(tok: bytepair.Tokenizer, name: str | None) -> Any:

@@ -37,12 +37,12 @@ def most_page_bytes(document_bytes: int) -> int:
     return max(PAGE_BYTES, document_bytes * 3 // 2)
 
 
+@dataclass(frozen=True)
 class ReadBounds:
     """The limits of the core while it reads a file."""
 
-    def __init__(self, document_bytes: int, block_bytes: int | None = None) -> None:
-        self.document_bytes = document_bytes
-        self.block_bytes = BLOCK_BYTES if block_bytes is None else block_bytes
+    document_bytes: int
+    block_bytes: int = BLOCK_BYTES
 
 
 class Expansion:

@@ -2,9 +2,8 @@
 
 A file is downloaded under a temporary name, resumed after an interruption, checked against the size
 and SHA-256 announced by the server, and renamed. So a file with its final name is complete, and
-running the same command again downloads what is missing. A download is resumed only if it is
-certain to be the same version of the file: the server names it by a strong ETag or a date, or its
-SHA-256 is known. Otherwise it begins again.
+running the same command again downloads what is missing. A download is resumed if the SHA-256 of
+the file is known, which shows whether the parts are of one version; otherwise it begins again.
 """
 
 from __future__ import annotations
@@ -38,9 +37,8 @@ from bytepair.files.outputs import (
     open_own,
     remove_own,
     sync,
-    write_whole,
 )
-from bytepair.files.safe import is_plain, parse_json, read_file
+from bytepair.files.safe import is_plain, parse_json
 
 ENDPOINT: Final = "https://huggingface.co"
 
@@ -64,7 +62,7 @@ MOST_LIST_BYTES: Final = 1 << 22
 #: The most folders in each other: the functions of `pathlib` call themselves for each.
 MOST_LEVELS: Final = 100
 #: What follows the name of a file in those of the files beside it, until it is complete.
-TEMPORARY: Final = ("partial", "etag", "lock")
+TEMPORARY: Final = ("partial", "lock")
 
 #: The error of a download that is stopped by another thread.
 CANCELLED: Final = "cancelled, because another download failed"
@@ -218,24 +216,13 @@ def is_inside(path: str) -> bool:
     return len(names) <= MOST_LEVELS and all(map(is_plain, names))
 
 
-def _check_names(files: list[Remote]) -> None:
-    """Check that no file has the name of a temporary one of another, which would be removed."""
-    names = {file.name for file in files}
-    for name in names:
-        folder, slash, last = name.rpartition("/")
-        for other in (f"{folder}{slash}.{last}.{what}" for what in TEMPORARY):
-            if other in names:
-                raise DownloadError(
-                    f"{other!r} is the name of a temporary file while {name!r} is downloaded",
-                    hint="download them to two folders",
-                )
-
-
 def fetch_all(
     files: list[Remote], dir: Path, *, workers: int = 4, progress: bool | Callback | None = None
 ) -> list[Path]:
     """Download files in parallel; the first failure cancels the others."""
-    _check_names(files)
+    for file in files:
+        if re.fullmatch(r"(?:.*/)?\.[^/]*\.(?:partial|lock)", file.name):
+            raise DownloadError(f"{file.name!r} has the name of a temporary file")
     stop, lock, sizes, got = Event(), Lock(), dict[int, int](), Counter[int]()
     with Bar(progress) as bar, ThreadPoolExecutor(workers, "bytepair-download") as pool:
 
@@ -247,11 +234,10 @@ def fetch_all(
                 got[number] += gained
                 if missing is not None:
                     sizes[number] = got[number] + missing
-                known = [size for size in sizes.values() if size]
                 # A file of unknown size is assumed to have the average size of the others.
-                others = (len(files) - len(sizes)) * sum(known) // max(len(known), 1)
+                total = len(files) * sum(sizes.values()) // max(len(sizes), 1)
                 if done := got.total():
-                    bar.update("load", done, sum(known) + others or None)
+                    bar.update("load", done, total or None)
 
         def load(number: int) -> Path:
             path = dir / files[number].name
@@ -350,7 +336,7 @@ class _Transfer:
 
     def __post_init__(self) -> None:
         names = (f".{self._path.name}.{what}" for what in TEMPORARY)
-        self._partial, self._tag, self.lock = map(self._path.with_name, names)
+        self._partial, self.lock = map(self._path.with_name, names)
         self._size, self._sha256 = self._file.size, self._file.sha256
 
     @property
@@ -362,7 +348,7 @@ class _Transfer:
 
     def run(self) -> None:
         """Download what is missing, check the file and rename it."""
-        for path in (self._path, self._partial, self._tag):
+        for path in (self._path, self._partial):
             check_alone(path)
         if self._size is None:
             self._size, self._sha256 = self._announced()
@@ -371,7 +357,6 @@ class _Transfer:
         if self._size is None or self.size != self._size or not self._partial.exists():
             self._receive()  # also what is empty
         self._check()
-        remove_own(self._tag)  # first: the next run looks no further than at a whole file
         self._partial.replace(self._path)
 
     def _announced(self) -> tuple[int | None, str | None]:
@@ -386,29 +371,20 @@ class _Transfer:
         return _number(headers.get("X-Linked-Size")), sha256
 
     def _receive(self) -> None:
-        """Append what is missing; begin again if the server may have another version."""
-        total, version = self._saved_version()
-        have = self.size if version or self._sha256 else 0
+        """Append what is missing, if `_check` would find a mixture of versions; else all anew."""
+        have = self.size if self._sha256 else 0
         request = {"Range": f"bytes={have}-"} if have else {}
-        if have and version:
-            request["If-Range"] = version
         response, headers, status = _opened(self._file.url, "GET", request, self._timeout)
         self.has_answer = True
         with response:
-            if status == 416:
+            given = headers.get("Content-Range") or ""
+            if status == 416 or (status == 206 and not given.startswith(f"bytes {have}-")):
                 remove_own(self._partial)
-                raise _RetryError(f"{self._file.url}: the partial file is longer than the original")
-            tag = headers.get("ETag") or ""
-            strong = tag if tag.startswith('"') else headers.get("Last-Modified") or ""
-            if status == 206:
-                is_same = not (version and strong) or version == strong
-                self._check_range(headers.get("Content-Range") or "", have, total, is_same)
+                raise _RetryError(f"{self._file.url}: no bytes from {have} on, but {given!r}")
             start = have if status == 206 else 0
             length = _number(headers.get("Content-Length"))
-            end = None if length is None else start + length
-            write_whole(self._tag, f"{end or 0} {strong}".encode())  # to resume no other version
-            if end is not None:
-                self._on_size(end - start)
+            if length is not None:
+                self._on_size(length)
             with open_own(self._partial) as out:
                 out.seek(start)
                 out.truncate()
@@ -416,7 +392,8 @@ class _Transfer:
                 with naming(self._partial):
                     out.flush()
                     sync(out.fileno())
-        if end is not None and self.size < end:
+        if length is not None and self.size < start + length:
+            end = start + length
             raise _RetryError(f"the connection closed after {self.size:,} of {end:,} bytes")
 
     def _copy(self, response: Any, out: Any, size: int) -> None:
@@ -439,24 +416,6 @@ class _Transfer:
                     out.flush()
                     raise _RetryError(f"{size - before:,} bytes came in {waited:.0f} seconds")
                 since, before = time.monotonic(), size
-
-    def _check_range(self, header: str, have: int, total: int, is_same: bool) -> None:
-        """Check that the response continues at the right byte of the same file."""
-        match = re.fullmatch(r"bytes ([0-9]{1,18})-[0-9]+/([0-9]+|\*)", header)
-        is_next = match and int(match[1]) == have and (not total or match[2] in ("*", str(total)))
-        if not (is_next and is_same):
-            remove_own(self._tag)
-            raise _RetryError(
-                f"{self._file.url}: requested bytes from {have} on, but the server sent {header}"
-                f"{'' if is_same else ' of another version'}"
-            )
-
-    def _saved_version(self) -> tuple[int, str]:
-        """The size and the ETag or date of the version in the partial file; 0 and "" if unknown."""
-        if not self._tag.exists():
-            return 0, ""
-        tag = re.fullmatch(rb"([0-9]{1,18}) ([ -~]*)", read_file(self._tag, 1000))
-        return (int(tag[1]), tag[2].decode()) if tag else (0, "")
 
     def _check(self) -> None:
         wrong = None

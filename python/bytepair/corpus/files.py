@@ -1,9 +1,9 @@
 """Finds the files that names stand for, and says how each is read and of which split it is.
 
-Names are paths, folders, globs and URLs, on this machine and in clouds. Links are followed, and
-each real folder is read once, by its shortest path. Hidden files and folders, files with an unknown
-suffix and the card of a data set (a README beside tables) are passed over and listed. What cannot
-be read is an error. `folder`, `folder/*` and `folder/**` are the same files in the same order.
+Links are followed, and each real folder is read once, by its shortest path. Hidden files and
+folders, files with an unknown suffix and the card of a data set (a README beside tables) are passed
+over and listed. What cannot be read is an error. `folder`, `folder/*` and `folder/**` are the same
+files in the same order.
 
 | suffix | documents |
 | --- | --- |
@@ -23,18 +23,18 @@ Two kinds of data sets say which of their files are for validation:
 - The names of nanochat's data sets, `shard_00000.parquet` and so on, two or more and no other
   parquet file in their folder: the last one is for validation.
 
-If names refer to other files, or some files are left out, the logger `bytepair` reports what is
-read and what is not before the work begins.
+If names stand for other files, the logger `bytepair` says what is read and what is not.
 
-Manifests and checkpoints record the files of a job under the names that the caller gave. If any is
-relative, the working directory is recorded too, as a path relative to the folder of the record, so
-a corpus may be named in one way today and in another tomorrow, and moved together with its results.
+Manifests and checkpoints record the real paths of the files of a job, from the folder of the first
+one on, so a corpus may be named in one way today and in another tomorrow, and moved together with
+its results.
 """
 
 from __future__ import annotations
 
 import fnmatch
 import glob
+import itertools
 import logging
 import os
 import re
@@ -63,17 +63,8 @@ _KINDS: Final[dict[str, Kind]] = {
     ".ndjson": "jsonl", ".txt": "text", ".text": "text", ".md": "text",
 }  # fmt: skip
 _LIST: Final = ".json"
-_CSV: Final = (
-    "tables of this format are not read",
-    "write it as parquet or jsonl, or rename it to .txt to read it as one plain text",
-)
-_ARCHIVE: Final = (
-    "archives and this compression are not read", "unpack it (.gz and .zst are read)",
-)  # fmt: skip
-_REFUSED: Final = {
-    ".csv": _CSV, ".tsv": _CSV,
-    **dict.fromkeys([".tar", ".tgz", ".zip", ".7z", ".rar", ".bz2", ".xz", ".lz4"], _ARCHIVE),
-}  # fmt: skip
+_TABLES: Final = (".csv", ".tsv")
+_PACKED: Final = (".tar", ".tgz", ".zip", ".7z", ".rar", ".bz2", ".xz", ".lz4")
 
 
 @dataclass(frozen=True)
@@ -93,9 +84,9 @@ def corpus_file(path: PurePath) -> CorpusFile:
 def kind_of(path: str | PurePath) -> Kind:
     """How a file is read, by its suffix."""
     ending = _ending(path)
-    if ending in _REFUSED:
-        problem, hint = _REFUSED[ending]
-        raise CorpusError(f"{path}: {problem}", hint=hint)
+    if ending in (*_TABLES, *_PACKED):
+        hint = "write it as parquet or jsonl" if ending in _TABLES else "unpack it"
+        raise CorpusError(f"{path}: files of this kind are not read", hint=hint)
     return "json" if ending == _LIST else _KINDS.get(ending, "text")
 
 
@@ -111,12 +102,7 @@ def is_plain_text(path: str | PurePath) -> bool:
 
 def has_known_ending(path: str | PurePath) -> bool:
     """Whether a name has a suffix that is listed here, supported or not."""
-    return compression_of(path) is not None or _ending(path) in {*_KINDS, _LIST, *_REFUSED}
-
-
-def listed_endings() -> str:
-    """The suffixes of files that are read from a folder, for messages."""
-    return " ".join(sorted(_KINDS))
+    return compression_of(path) is not None or _ending(path) in {*_KINDS, _LIST, *_TABLES, *_PACKED}
 
 
 def compression_of(path: str | PurePath) -> str | None:
@@ -269,12 +255,6 @@ def of_split(source: Files, split: Split | None, *, by_position: bool = False) -
     if split is not None and not any(splits):
         if not by_position:
             raise unsplit(split)
-        if len(files) == 1 and split == "train":
-            raise CorpusError(
-                f"{files[0].name} is the only file, and the last file is the validation split",
-                option="split",
-                hint='divide it into two files, or pass split="all" to read it',
-            )
         splits = [*["train"] * (len(files) - 1), "val"]
     name = split or "train"
     accepted = ("train", None) if name == "train" else (name,)
@@ -300,85 +280,54 @@ def unsplit(split: str) -> CorpusError:
 
 #: The names and sizes of the inputs, in a record.
 INPUTS: Final = "inputs"
-#: The folder to which relative names refer, in a record.
+#: The folder to which local names refer, in a record: its path, and that from the record's folder.
 BASE: Final = "inputs_from"
 
 
 def recorded(files: list[Input], folder: Path) -> dict[str, Any]:
-    """The record of inputs."""
-    values: dict[str, Any] = {INPUTS: [[file.name, file.size] for file in files]}
-    if any(not is_url(file.name) and not Path(file.name).is_absolute() for file in files):
-        here, there = os.path.realpath(os.curdir), os.path.realpath(folder)
-        try:
-            values[BASE] = os.path.relpath(here, there)
-        except ValueError:  # another drive of Windows
-            values[BASE] = here
-    return values
-
-
-def differing(record: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> list[str]:
-    """The names of the values that differ between the records of two jobs; see `shared`."""
-    keys = {**record, **job}.keys() - {INPUTS, BASE}
-    changes = [key for key in keys if record.get(key) != job.get(key)]
-    is_same = len(_pairs(record)) == len(_pairs(job)) == shared(record, job, folder)
-    return sorted(changes if is_same else [*changes, INPUTS])
-
-
-def shared(record: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> int:
-    """How many inputs at the beginning are the same files, of the same size, in two records.
-
-    A relative name that has lost its file is that of a corpus or a result that was moved.
-
-    Example:
-        >>> folder = Path("/data/shards")
-        >>> record = {"inputs": [["in/a.txt", 5], ["in/b.txt", 6]], "inputs_from": ".."}
-        >>> shared(record, {"inputs": [["/data/in/a.txt", 5], ["/data/in/c.txt", 6]]}, folder)
-        1
-    """
+    """The record of inputs; a local one is named by its path from the folder of the first one."""
     home = os.path.realpath(folder)
-    old_base, new_base = (
-        os.path.normpath(os.path.join(home, str(side.get(BASE, os.curdir))))  # noqa: PTH118
-        for side in (record, job)
-    )
-    count = 0
-    for (old, old_size), (new, new_size) in zip(_pairs(record), _pairs(job), strict=False):
-        is_same = old == new and (old_base == new_base or Path(old).is_absolute() or is_url(old))
-        if not is_same and not is_url(old) and not is_url(new):
-            place = _real(old_base, old)
-            is_lost = old == new and not Path(place).exists()
-            is_same = is_lost or place == _real(new_base, new)
-        if not is_same or old_size != new_size:
-            break
-        count += 1
-    return count
+    is_local = [file.name == file.path for file in files]
+    base = os.path.realpath(Path(files[0].path).parent) if is_local[0] else home
+    names = [
+        _relative(os.path.realpath(file.path), base) if is_here else file.name
+        for file, is_here in zip(files, is_local, strict=True)
+    ]
+    record: dict[str, Any] = {
+        INPUTS: [[name, file.size] for name, file in zip(names, files, strict=True)]
+    }
+    if is_local[0]:
+        record[BASE] = [base, _relative(base, home)]
+    return record
 
 
-def _real(base: str, name: str) -> str:
+def _relative(path: str, base: str) -> str:
     try:
-        return os.path.realpath(os.path.join(base, name))  # noqa: PTH118 - ".." may follow a link
-    except (OSError, ValueError):  # a name in a damaged record
-        return name
+        return Path(os.path.relpath(path, base)).as_posix()
+    except ValueError:  # another drive of Windows
+        return path
 
 
-def _pairs(job: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """The names and sizes of the inputs of a record, which may be a damaged one."""
-    inputs: list[tuple[str, int]] = []
-    items = job.get(INPUTS)
-    for item in items if isinstance(items, list) else ():
-        match item:
-            case [str(name), int(size)] if "\0" not in name:
-                inputs.append((name, size))
-            case _:
-                break
-    return inputs
+def differing(record: Mapping[str, Any], job: Mapping[str, Any]) -> list[str]:
+    """The names of the values that differ between the records of two jobs.
+
+    The folder of the inputs is the same at the same path, and where it was moved with the record.
+    """
+    names = sorted(key for key in {**record, **job} if record.get(key) != job.get(key))
+    match record.get(BASE), job.get(BASE):
+        case [old, old_way], [new, new_way] if old == new or old_way == new_way:
+            return [name for name in names if name != BASE]
+    return names
+
+
+def shared(record: Mapping[str, Any], job: Mapping[str, Any]) -> int:
+    """How many inputs at the beginning have equal names and sizes in two records."""
+    pairs = zip(record.get(INPUTS, ()), job.get(INPUTS, ()), strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 #: What names files: a path, a folder, a glob or a URL, or an iterable of these.
 Names: TypeAlias = str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any
-
-#: A cloud that does not answer within about this many seconds is an error. Once files are found,
-#: reading them retries for as long as the cloud's own library does.
-ANSWER_SECONDS: Final = 20
 
 #: The parts of a glob that match any name, and so select nothing by it.
 _ANY: Final = ("*", "**")
@@ -458,8 +407,9 @@ def _local(name: str, way_out: str) -> Files:
         files, skipped = _in_folder(Path(name))
         if not files:
             raise CorpusError(
-                f"the folder {name} contains no file with a known suffix: {listed_endings()}, or "
-                "these with .gz or .zst; to read other files as text, pass their paths"
+                f"the folder {name} contains no file with a known suffix: "
+                f"{' '.join(sorted(_KINDS))}, or these with .gz or .zst; to read other files as "
+                "text, pass their paths"
             )
     else:
         return Files([_input(Path(name))])
@@ -603,11 +553,10 @@ def _remote(url: str) -> Files:
         local = _local(path, "check the URL")
         files = [replace(file, name=prefix + file.path) for file in local.files]
         return replace(local, files=files)
-    limited = with_retry_limit(url)
     try:
-        infos, base = _stored(system if limited == url else _file_system(limited)[0], path)
+        infos, base = _stored(system, path)
     except Exception as error:  # file systems have no common base class of errors
-        hint = "" if limited == url else _GOOGLE_HINT
+        hint = "check the network and your credentials"
         raise CorpusError(f"{url}: {error or type(error).__name__}", hint=hint) from error
     sizes = {info.path: info.size for info in infos if info.type == fs.FileType.File}
     names, skipped = (list(sizes), []) if base is None else in_cloud(list(sizes), base, path)
@@ -646,22 +595,6 @@ def in_cloud(names: list[str], base: str, pattern: str) -> tuple[list[str], list
     files = set(visible) - _cards(visible)
     left = [str(path.relative_to(base)) for path in paths if path not in files]
     return [str(path) for path in paths if path in files], sorted(left)
-
-
-def with_retry_limit(url: str) -> str:
-    """Add a retry limit to a URL of Google Cloud Storage that has none; return others unchanged.
-
-    Google's library silently retries for 15 minutes by default; others give up within seconds.
-    """
-    if not url.startswith(("gs://", "gcs://")) or "retry_limit_seconds=" in url:
-        return url
-    return f"{url}{'&' if '?' in url else '?'}retry_limit_seconds={ANSWER_SECONDS}"
-
-
-_GOOGLE_HINT: Final = (
-    "check the network and your credentials, or read a public bucket without credentials, as "
-    "gs://anonymous@bucket/..., or wait longer for an answer, with ...?retry_limit_seconds=300"
-)
 
 
 def _file_system(url: str) -> tuple[Any, str]:

@@ -51,7 +51,6 @@ from bytepair.corpus.source import (
     ResolvedSource,
     Source,
     Texts,
-    announce_column,
     resolve,
     resolve_files,
 )
@@ -410,7 +409,6 @@ def read_batches(
     """
     share = share or ShareRead()
     resolved = resolve(source)
-    announce_column(resolved, reading.column)
     stream = _open(resolved, reading, share)
     for item in until(stream, reading.max_chars, share.limit):
         if isinstance(item, Skip):
@@ -438,12 +436,8 @@ def _open(
         batches = _read_texts(resolved.texts)
     elif resolved.kind == "rows":
         batches = _read_texts(_fields(resolved.data, column))
-    elif resolved.kind == "datasets":
-        batches = _read_columns(_tables(resolved.data, column), column)
-    elif is_arrow(resolved.data):
-        batches = _read_arrow(resolved.data, column, "the Arrow data")
     else:
-        batches = _read_columns(resolved.data, column)
+        batches = _read_arrow(resolved.data, column)
     for batch in _checked(batches, reading.errors):
         if reading.doc_cap is None or isinstance(batch, Skip):
             yield batch
@@ -494,34 +488,23 @@ def _read_texts(texts: Iterable[Any]) -> Iterator[list[str]]:
         yield batch
 
 
-def _tables(data: Any, column: str) -> Iterator[Any]:
-    names = data.column_names  # None for some that are streamed
-    if names is not None and column not in names:
-        raise no_column("the data set", column, names)
-    yield from data.select_columns([column]).with_format("arrow").iter(BATCH_ROWS)
-
-
-def _read_columns(columns: Iterable[Any], column: str) -> Iterator[Column]:
-    for index, data in enumerate(columns):
-        if not is_arrow(data):
-            raise CorpusError(
-                f"item {index} of the source is of type {type(data).__name__}, not Arrow data"
-            )
-        yield from _read_arrow(data, column, f"item {index} of the source")
-
-
-def _read_arrow(source: Any, column: str, name: str) -> Iterator[Column]:
+def _read_arrow(data: Any, column: str) -> Iterator[Column]:
+    """The documents of Arrow data, or of an iterable of such data."""
     from bytepair._internal.extras import pyarrow as pa
 
-    source = arrow.import_data(source)
-    if isinstance(source, pa.Array | pa.ChunkedArray):
-        for chunk in [source] if isinstance(source, pa.Array) else source.chunks:
-            yield arrow.column(chunk, name)
-        return
-    arrow.check_column(column, source.schema, name)
-    for batch in source:
-        for start in range(0, batch.num_rows, BATCH_ROWS):
-            yield arrow.column(batch.slice(start, BATCH_ROWS).column(column), name)
+    for index, item in enumerate([data] if is_arrow(data) else data):
+        name = "the Arrow data" if item is data else f"item {index} of the source"
+        if not is_arrow(item):
+            raise CorpusError(f"{name} is of type {type(item).__name__}, not Arrow data")
+        source = arrow.import_data(item)
+        if isinstance(source, pa.Array | pa.ChunkedArray):
+            chunks = [source] if isinstance(source, pa.Array) else source.chunks
+            yield from (arrow.column(chunk, name) for chunk in chunks)
+            continue
+        arrow.check_column(column, source.schema, name)
+        for batch in source:
+            for start in range(0, batch.num_rows, BATCH_ROWS):
+                yield arrow.column(batch.slice(start, BATCH_ROWS).column(column), name)
 
 
 def _checked(batches: Iterable[TextBatch], errors: Errors) -> Iterator[TextBatch | Skip]:

@@ -12,11 +12,8 @@ guessed. One string is a name of files, and strings in a list are texts:
 | `Texts` of strings | texts, whatever they look like |
 | an object with the Arrow interface (of pyarrow, polars, pandas, DuckDB), or an iterable of such \
 objects | Arrow data: a column of text, or the column `column` of a table |
-| a data set of the package `datasets`, also a streamed one | its column `column` |
-| an iterable of mappings, such as rows of jsonl | the field `column` of each |
-
-If a source has several columns, the logger `bytepair`
-reports which one is read before the work begins.
+| an iterable of mappings, such as rows of jsonl or a data set of the package `datasets` (faster: \
+its `with_format("arrow").iter(1000)`) | the field `column` of each |
 """
 
 from __future__ import annotations
@@ -32,8 +29,6 @@ from bytepair._internal.checks import DOCUMENT_BYTES, check_choice, check_kind, 
 from bytepair.corpus.arrow import is_arrow
 from bytepair.corpus.column import Errors
 from bytepair.corpus.files import (
-    LOG,
-    MOST_NAMED,
     Files,
     Paths,
     Split,
@@ -54,9 +49,6 @@ Source: TypeAlias = str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLik
 PEEKED_ITEMS: Final = 64
 PEEKED_CHARS: Final = 1 << 20
 
-#: What both kinds of data sets of the package `datasets` have.
-_OF_DATASETS: Final = ("select_columns", "with_format", "column_names")
-
 
 @dataclass(frozen=True)
 class Reading:
@@ -66,10 +58,10 @@ class Reading:
         column: the table column, or field of JSON and mappings, that contains the text.
         errors: how to treat an invalid document (invalid UTF-8, a lone surrogate in jsonl or in a
             `str`, too long, or a line that is not a JSON object): `"strict"` raises an error with
-            its place; `"replace"` replaces invalid UTF-8 and lone surrogates by U+FFFD and
-            otherwise acts as `"strict"`; `"skip"` skips the document, and a `SkippedWarning`
-            reports how many were skipped and the places of the first ones. Of a damaged compressed
-            file, `"skip"` keeps the documents before the damage; damaged parquet is an error.
+            its place; `"replace"` replaces invalid UTF-8 and lone surrogates by U+FFFD; `"skip"`
+            skips the document, and a `SkippedWarning` reports how many and the first places. Of a
+            damaged compressed file, `"skip"` keeps the documents before the damage; damaged
+            parquet is an error.
         max_chars: stop after the document with which the total exceeds this many characters; of
             groups of sources, each is read up to this.
         doc_cap: read at most this many characters of each document.
@@ -80,18 +72,14 @@ class Reading:
         split: "train", "val" or "all", for data sets that say which of their files are for
             validation (`bytepair.corpus.files`: those that bytepair downloads, and others); None
             means "train" for these and "all" for other sources.
-        memory_limit: the approximate maximum memory of the counts while counting, in bytes. Counts
-            beyond it are spilled to a temporary folder (in `TMPDIR`); the result is the same. A
-            result of more than half of the limit (the bytes of the distinct pretokens, and 16 more
-            for each) stays on disk, in mapped files; on Windows it is held in memory. The limit
-            does not include the batch of text being read. None means half of the memory of the
-            machine or its container.
+        memory_limit: the approximate maximum memory of the counts while counting, in bytes, without
+            the batch of text being read. Counts beyond it are spilled to a temporary folder (in
+            `TMPDIR`), and a result of more than half of it stays on disk, except on Windows; the
+            result is the same. None means half of the memory of the machine or its container.
         checkpoint: a file to which the counts are saved every five minutes, and when counting is
-            interrupted by Ctrl-C or an error. If the file exists, counting resumes from it, in
-            local files at the place where it ended; of other sources, the documents that it
-            includes are read but not counted. Remove it when the result is saved. When all is
-            counted, the file is what another `vocab_size` needs, without reading again. It is for
-            one count: not with a recipe, for which sources can be counted one by one.
+            interrupted by Ctrl-C or an error. If it exists, counting resumes from it; of sources
+            that are no local files, what it includes is read but not counted. Remove it when the
+            result is saved. It is for one count, so not for a recipe.
 
     Raises:
         ArgumentError: if a value is not one of those above, or a number is below 1.
@@ -148,7 +136,7 @@ class Texts:
 class TableData:
     """A source of tables in memory, or an iterable of mappings."""
 
-    kind: Literal["arrow", "datasets", "rows"]
+    kind: Literal["arrow", "rows"]
     data: Any
 
 
@@ -203,45 +191,14 @@ def _resolved(source: Source) -> ResolvedSource:
         return files_matching(source)
     if isinstance(source, str | os.PathLike):
         return files_matching(source, "to pass a text instead of a path, pass [text]")
-    if isinstance(source, bytes):
-        raise CorpusError("the source is bytes", hint="decode it to str and pass a list of texts")
     if is_arrow(source):
         return TableData("arrow", source)
-    if isinstance(source, Mapping):
-        raise CorpusError(
-            f"a mapping ({type(source).__name__}) is not a source of text, but its values may be",
-            hint=f"pass one of {', '.join(map(repr, itertools.islice(source, MOST_NAMED)))}",
-        )
-    if all(hasattr(source, name) for name in _OF_DATASETS):
-        return TableData("datasets", source)
-    if not isinstance(source, Iterable):
-        collect = "call its method collect, or " if hasattr(source, "collect") else ""
+    if isinstance(source, bytes | Mapping) or not isinstance(source, Iterable):
         raise CorpusError(
             f"an object of type {type(source).__name__} is not a source of text",
-            hint=f"{collect}see bytepair.corpus.source",
+            hint="see bytepair.corpus.source",
         )
     return _of_items(source)
-
-
-def announce_column(resolved: ResolvedSource, column: str) -> None:
-    """Log which column of a source in memory is read, if it has several."""
-    if not isinstance(resolved, TableData) or resolved.kind == "rows":
-        return
-    data, names = resolved.data, columns_of(resolved.data)
-    if column in names and len(names) > 1:
-        others = ", ".join(name for name in names if name != column)
-        kind = type(data).__name__
-        LOG.info("reading the column %r of the %s, and not %s", column, kind, others)
-
-
-def columns_of(table: Any) -> list[str]:
-    """The names of the columns of a table or a data set; none for other objects."""
-    schema = getattr(table, "schema", None)  # of a stream of record batches
-    for names in (getattr(table, "column_names", None), getattr(table, "columns", None),
-                  getattr(schema, "names", None)):  # fmt: skip
-        if names is not None and not callable(names):
-            return [name for name in names if isinstance(name, str)]
-    return []
 
 
 def _of_items(items: Iterable[Any]) -> ResolvedSource:

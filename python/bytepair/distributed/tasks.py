@@ -157,7 +157,7 @@ class TaskFolder:
 
     root: Path
     job: dict[str, Any]  # what determines the results
-    names: tuple[str, ...]  # of the files that a task writes
+    name: str  # of the file that a task writes
 
     def begin(self) -> None:
         """Create the folder for this job, or join it; any number of ranks may call this."""
@@ -179,7 +179,7 @@ class TaskFolder:
     def _record(self) -> dict[str, Any]:
         """The recorded job of the folder; a `ShardError` if it is another one."""
         before = manifest.read_json(self.root / manifest.JOB, self.root, manifest.parse_job)
-        writer.check_job(self.root, before, self.job, self.root.parent)
+        writer.check_job(self.root, before, self.job)
         return before
 
     def _folders(self) -> list[Path]:
@@ -187,7 +187,7 @@ class TaskFolder:
 
     @property
     def _task_names(self) -> str:
-        return "|".join(map(re.escape, (*self.names, MARK)))
+        return f"{re.escape(self.name)}|{re.escape(MARK)}"
 
     def of(self, task: Task) -> Path:
         """The folder of a task."""
@@ -204,8 +204,7 @@ class TaskFolder:
     def run(self, task: Task, work: Callable[[Path], dict[str, Any]]) -> None:
         """Run a task unless it is done.
 
-        `work` writes the files into the given folder, and returns what the mark says besides their
-        checksums.
+        `work` writes the given file, and returns what the mark says besides its checksum.
         """
         folder = self.of(task)
         writer.check_contents(folder, self._task_names)
@@ -214,11 +213,10 @@ class TaskFolder:
         with manifest.locked(folder):
             self._record()  # the folder may have changed hands since this rank began
             if not self.is_done(task):
-                for name in self.names:
-                    check_alone(folder / name)
-                values = work(folder)
-                parts = [asdict(writer.part_of(folder, name)) for name in self.names]
-                manifest.write_json(folder / MARK, {**values, "parts": parts})
+                check_alone(folder / self.name)
+                values = work(folder / self.name)
+                part = asdict(writer.part_of(folder, self.name))
+                manifest.write_json(folder / MARK, {**values, "part": part})
 
     def redo_broken(self, work: list[Task], redo: Callable[[Task], None]) -> None:
         """Run the tasks of this job again whose files are not as their marks say."""
@@ -231,17 +229,16 @@ class TaskFolder:
                 redo(task)
 
     def _wrong(self, task: Task) -> str:
-        """What is wrong with the results of a task; empty if they are whole."""
-        folder, names = self.of(task), list(self.names)
+        """What is wrong with the result of a task; empty if it is whole."""
+        folder = self.of(task)
         writer.check_contents(folder, self._task_names)
-        for name in (*names, MARK):
+        for name in (self.name, MARK):
             check_regular(folder / name)
         try:
-            parts = self.mark(task, _parts)
-            if [part.file for part in parts] != names or any(part.offset for part in parts):
-                return f"{MARK} does not name the files {', '.join(names)}"
-            wrong = [writer.wrong_part(folder, part, end=part.bytes) for part in parts]
-            return "; ".join(filter(None, wrong))
+            part = self.mark(task, _part)
+            if part.file != self.name or part.offset:
+                return f"{MARK} does not name the file {self.name}"
+            return writer.wrong_part(folder, part, end=part.bytes)
         except FileNotFoundError as error:
             return f"{error.filename} is gone"
         except DamageError as error:
@@ -257,7 +254,7 @@ class TaskFolder:
         if not path.exists():
             return
         before = manifest.read_json(path, self.root, manifest.parse_job)
-        if writer.differing(before, self.job, self.root.parent):
+        if writer.differing(before, self.job):
             return
         writer.check_contents(self.root, ROOT_NAMES)
         try:
@@ -268,11 +265,11 @@ class TaskFolder:
             warn(f"the result is whole, but {self.root} cannot be removed: {error.strerror}")
 
 
-def _parts(mark: Any) -> list[ShardPart]:
+def _part(mark: Any) -> ShardPart:
     match mark:
-        case {"parts": [*parts]}:
-            return list(map(manifest.parse_part, parts))
-    raise ValueError("parts are missing")
+        case {"part": part}:
+            return manifest.parse_part(part)
+    raise ValueError("its file is missing")
 
 
 @dataclass(frozen=True)

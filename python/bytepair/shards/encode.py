@@ -27,7 +27,7 @@ from bytepair.corpus.read import DocumentSelection, ahead, read, read_batches
 from bytepair.corpus.source import Reading, ResolvedSource, Source, resolve
 from bytepair.errors import CorpusError, SpecialTokenError
 from bytepair.files.outputs import scratch
-from bytepair.shards.layout import Layout, layout
+from bytepair.shards.layout import LAYOUTS, Layout
 from bytepair.shards.manifest import Address, InputSplit, ShardFormat, SkipRecord
 from bytepair.tokenizer import Tokenizer
 
@@ -74,6 +74,7 @@ class ShardOptions:
     val_share: float | None = None
 
     def __post_init__(self) -> None:
+        check_choice("format", self.format, get_args(ShardFormat))
         check_choice("errors", self.errors, get_args(Errors))
         for name in ("tokens_per_shard", "max_document_bytes", "doc_cap"):
             if (value := getattr(self, name)) is not None:
@@ -122,7 +123,7 @@ class ShardJob:
     first_input: int = 0  # the number of the first input in the source
 
     def __post_init__(self) -> None:
-        self.layout: Layout = layout(self.values["format"])
+        self.layout: Layout = LAYOUTS[self.values["format"]]
         self.dtype: np.dtype[Any] = np.dtype(self.values["dtype"])
         self.starts: NDArray[np.int64] = np.cumsum([0, *(file.size for file in self.files)])
 
@@ -140,7 +141,7 @@ def make_job(
         val_end = _end_of_share(files, options, options.val_share)
     largest = max([tokenizer.vocab_size - 1, *tokenizer.special_tokens.values()])
     values = asdict(options) | {
-        "dtype": layout(options.format).dtype(largest).name,
+        "dtype": LAYOUTS[options.format].dtype(largest).name,
         "tokenizer": tokenizer.fingerprint,
         "bos": special_id(tokenizer, options.bos, "bos"),
         "eos": special_id(tokenizer, options.eos, "eos"),

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +30,6 @@ from bytepair.files.outputs import check_alone, naming, open_own, sync
 from bytepair.formats import NATIVE
 from bytepair.shards.manifest import NAME as MANIFEST
 from bytepair.shards.manifest import Shard, ShardFormat, ShardSplit
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Ids = NDArray[Any]
 
@@ -56,8 +53,6 @@ class Layout:
     validation = False
     #: Whether all training shards are one file.
     joined = False
-    #: Whether `finish` writes the file again, with the borders in it.
-    rewrites = False
     header_bytes = 0
 
     @property
@@ -88,6 +83,10 @@ class Layout:
 
     def finish(self, path: Path, lengths: NDArray[np.int64], dtype: np.dtype[Any]) -> None:
         """Turn a file of plain ids into what the format wants, in place."""
+
+    def starts(self, path: Path) -> list[int]:
+        """Where the parts of a file begin that `finish` has written again, with the borders."""
+        return []
 
     def open(self, folder: Path, shard: Shard, dtype: np.dtype[Any]) -> tuple[Ids, NDArray[Any]]:
         """Map a shard: its ids, and where each document ends."""
@@ -193,99 +192,54 @@ class Arrow(Layout):
 
     name: ShardFormat = "arrow"
     data_file = "shard_{number:06}.arrow"
-    rewrites = True
 
     def finish(self, path: Path, lengths: NDArray[np.int64], dtype: np.dtype[Any]) -> None:
         """Write the ids again, from a map of the file, as one batch of lists."""
+        from bytepair._internal.extras import pyarrow as pa
+
         # A name that nobody can foresee, so that nothing stands there.
         name = path.name.removeprefix(".").removesuffix(".partial")
         other = path.with_name(f".{name}.{os.urandom(8).hex()}")
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        ids = pa.array(_mapped(path, dtype, 0, int(ends[-1])))
+        lists = pa.LargeListArray.from_arrays(pa.array(ends), ids)
+        batch = pa.RecordBatch.from_arrays([lists], ["input_ids"])
         try:
-            with naming(other):
-                _write_lists(other, _mapped(path, dtype, 0, int(lengths.sum())), lengths)
+            with naming(other), other.open("xb") as sink:
+                with pa.ipc.new_stream(sink, batch.schema) as writer:
+                    writer.write_batch(batch)
+                sink.flush()
+                sync(sink.fileno())
             check_alone(path)
-            other.replace(path)  # no longer mapped, otherwise Windows would refuse
+            del ids, lists, batch  # no longer mapped, otherwise Windows would refuse
+            other.replace(path)
         except BaseException:
             other.unlink(missing_ok=True)
             raise
 
+    def starts(self, path: Path) -> list[int]:
+        """Where the parts of a file begin: what precedes the ends of lists, these ends, the ids."""
+        from bytepair._internal.extras import pyarrow as pa
+
+        with pa.memory_map(str(path)) as file:
+            whole = file.read_buffer()
+            (lists,) = pa.ipc.open_stream(whole).read_next_batch().columns
+            _, ends, _, ids = lists.buffers()
+            parts = [part if part.size else whole.slice(len(whole)) for part in (ends, ids)]
+            return [0, *(part.address - whole.address for part in parts)]
+
     def open(self, folder: Path, shard: Shard, dtype: np.dtype[Any]) -> tuple[Ids, NDArray[Any]]:
-        """Map the file; its one batch has the ids end to end."""
-        lists = _lists(folder / shard.parts[0].file)
-        ends = lists.offsets.to_numpy()[1:]
-        ids = lists.values.to_numpy()
-        if (len(ids), len(ends)) != (shard.tokens, shard.documents) or ids.dtype != dtype:
-            raise ShardError(f"{folder / shard.parts[0].file} does not match the manifest")
-        return ids, ends
-
-
-def _write_lists(path: Path, ids: Ids, lengths: NDArray[np.int64]) -> None:
-    from bytepair._internal.extras import pyarrow as pa
-
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(ids))
-    batch = pa.RecordBatch.from_arrays([lists], ["input_ids"])
-    with path.open("xb") as sink:
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        sink.flush()
-        sync(sink.fileno())
-
-
-def _lists(path: Path) -> pa.LargeListArray:
-    """The lists of ids of a file, validated in full: offsets may point anywhere in memory."""
-    from bytepair._internal.extras import pyarrow as pa
-
-    try:
-        messages = pa.ipc.MessageReader.open_stream(pa.memory_map(str(path)))
-        messages.read_next_message()  # the schema
-        message = messages.read_next_message()
-        # Some bytes may become any number of them, so nothing compressed is read.
-        if message.type != "record batch" or _is_compressed(message.metadata):
-            raise ShardError(f"{path} is compressed or has dictionaries, and shards are not so")
-        batch = pa.ipc.open_stream(pa.memory_map(str(path))).read_next_batch()
-        batch.validate(full=True)
-        lists = batch.column("input_ids")
-    except (pa.ArrowException, OSError, KeyError, StopIteration, struct.error) as error:
-        raise ShardError(f"{path}: {error}") from error
-    is_list = isinstance(lists, pa.LargeListArray) and pa.types.is_integer(lists.type.value_type)
-    if not is_list or lists.null_count or lists.values.null_count:
-        raise ShardError(f"{path}: the column input_ids is {lists.type}, or has nulls")
-    return lists
-
-
-def _is_compressed(metadata: Any) -> bool:
-    """Whether the metadata of a batch, a flatbuffer, names a compression.
-
-    In a `Message`, the header is field 2; in a `RecordBatch`, the compression is field 3
-    (Message.fbs of Apache Arrow). pyarrow does not tell it, and decompresses when it reads.
-    """
-
-    def field(table: int, number: int) -> int | None:
-        (to_fields,) = struct.unpack_from("<i", metadata, table)
-        fields = table - to_fields
-        if struct.unpack_from("<H", metadata, fields)[0] <= 4 + 2 * number:
-            return None
-        (offset,) = struct.unpack_from("<H", metadata, fields + 4 + 2 * number)
-        return table + offset if offset else None
-
-    header = field(struct.unpack_from("<I", metadata)[0], 2)
-    if header is None:
-        return False
-    return field(header + struct.unpack_from("<I", metadata, header)[0], 3) is not None
+        """Map the parts of the file, whatever else it says; the first list begins at 0."""
+        if len(shard.parts) != 3:
+            raise ShardError(f"{folder}, shard {shard.number}: the file has other parts")
+        _, index, data = shard.parts
+        ends = _mapped(folder / index.file, np.dtype("<i8"), index.offset + 8, shard.documents)
+        return _mapped(folder / data.file, dtype, data.offset, shard.tokens), ends
 
 
 LAYOUTS: Final[dict[str, Layout]] = {
     kind.name: kind() for kind in (Layout, LlmC, NanoGpt, Megatron, Arrow)
 }
-
-
-def layout(name: str) -> Layout:
-    """The layout of a name."""
-    if name not in LAYOUTS:
-        formats = ", ".join(LAYOUTS)
-        raise ShardError(f"there is no format {name!r}; there are {formats}", option="format")
-    return LAYOUTS[name]
 
 
 def _mapped(path: Path, dtype: np.dtype[Any], offset: int, count: int) -> NDArray[Any]:

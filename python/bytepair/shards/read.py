@@ -3,12 +3,8 @@
 `Dataset` returns documents, and batches for training; `order` determines the order of batches.
 
 `Blend` mixes folders: row n comes from the folder whose number of rows so far is furthest below its
-share of n (ties: the first folder, as in Megatron's blends). So the order of folders depends on the
-weights alone; no folder is ever a whole row ahead of its share, and after as many rows as the
-denominator of the shares, all shares are exact. Each folder has epochs of its own.
-
-`verify` reads every file whole: its size and the CRC-32 of every part; then the borders of
-documents, and that every id stands for a token. A few documents are decoded, to be looked at.
+share of n (ties: the first folder, as in Megatron's blends). So no folder is ever a whole row ahead
+of its share, and after as many rows as the denominator of the shares, all shares are exact.
 """
 
 from __future__ import annotations
@@ -33,7 +29,7 @@ from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import FileFormatError, ShardError
 from bytepair.formats import NATIVE
 from bytepair.properties.tokens import all_tokens
-from bytepair.shards.layout import check_size, layout
+from bytepair.shards.layout import LAYOUTS, check_size
 from bytepair.shards.manifest import Manifest, Shard, ShardSplit
 from bytepair.shards.order import (
     BUFFER_DOCUMENTS,
@@ -64,11 +60,10 @@ class Dataset:
         folder: the folder that `bytepair.shards.write` wrote.
         split: "train" or "val"; None means both.
         tokenizer: if given, the shards must be of this tokenizer.
-        dtype: if given, the ids must have this type.
 
     Raises:
         ShardError: if there are no finished shards, none of the split, or they have another
-            tokenizer or type.
+            tokenizer.
 
     Example:
         >>> import bytepair, tempfile
@@ -87,7 +82,6 @@ class Dataset:
         *,
         split: ShardSplit | None = "train",
         tokenizer: Tokenizer | None = None,
-        dtype: Any = None,
     ) -> None:
         self._folder = Path(folder)
         self.manifest = Manifest.load(folder)
@@ -97,8 +91,6 @@ class Dataset:
                 f"{folder} was made by tokenizer {self.manifest.fingerprint[:12]}, not by "
                 f"{tokenizer.fingerprint[:12]}; its ids are those of another vocabulary"
             )
-        if dtype is not None and np.dtype(dtype) != self.manifest.dtype:
-            raise ShardError(f"{folder} holds {self.manifest.dtype.name}, not {np.dtype(dtype)}")
         self.shards = [s for s in self.manifest.shards if split in (None, s.split)]
         if not self.shards and self.manifest.shards:
             there = " and ".join(dict.fromkeys(s.split for s in self.manifest.shards))
@@ -152,7 +144,7 @@ class Dataset:
             return self._open[shard]
 
     def _map(self, shard: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        how = layout(self.manifest.format)
+        how = LAYOUTS[self.manifest.format]
         ids, ends = how.open(self._folder, self.shards[shard], self.manifest.dtype)
         if len(ends) and ((ends[1:] < ends[:-1]).any() or not 0 <= ends[0] <= ends[-1] <= len(ids)):
             raise ShardError(f"{self._folder}, shard {shard}: its documents exceed its tokens")
@@ -324,7 +316,7 @@ def _wrong_ids(
 ) -> list[str]:
     name = shard.parts[-1].file
     try:
-        ids, ends = layout(manifest.format).open(folder, shard, manifest.dtype)
+        ids, ends = LAYOUTS[manifest.format].open(folder, shard, manifest.dtype)
     except ShardError as error:
         return [str(error)]
     last = int(ends[-1]) if len(ends) else 0

@@ -1,12 +1,9 @@
 """Encodes texts or renders conversations to batches while a run reads them; no shards are written.
 
-The batches of texts equal those of nanochat's loader for the same files and tokenizer, with either
-of its packings. So does the state: the file, the row group and the epoch of the documents that were
-read last; it also identifies the files. Resuming from a state begins after that row group.
-
-The batches of conversations equal those of nanochat's fine-tuning in 2026: every row begins with a
-conversation and is filled with the longest waiting ones that fit. The rest of a row is padding; no
-id is cropped.
+The batches and states of texts equal those of nanochat's loader for the same files and tokenizer,
+with either of its packings. The batches of conversations equal those of nanochat's fine-tuning in
+2026: every row begins with a conversation and is filled with the longest waiting ones that fit. The
+rest of a row is padding; no id is cropped.
 """
 
 from __future__ import annotations
@@ -76,9 +73,6 @@ class TextOptions:
         bos: the name of the special token before each document; True means that with the role.
         buffer: with "best-fit", more documents are read whenever fewer than this many wait.
         group: the number of documents to read at once, all from one row group.
-
-    Raises:
-        ArgumentError: if the packing does not exist, or a number is not positive.
     """
 
     split: Split | None = "train"
@@ -100,24 +94,18 @@ class TextBatches:
     Args:
         source: parquet files, as in `bytepair.train`; the last is for validation.
         tokenizer: encodes each document.
-        batch_size: the number of rows in a batch.
-        length: the number of ids in a row.
         options: what is read, and how rows are packed.
-        rank: the rank of this process, from 0.
         world_size: the number of ranks; a rank reads every `world_size`-th row group.
         state: a value of `TextBatches.state` to resume from, after its row group.
         threads: as in `bytepair.train`.
-        torch: whether to yield tensors (inputs int32, targets int64) instead of arrays.
+
+    The other arguments, and what iteration yields, are those of `Dataset.batches`.
 
     Raises:
         CorpusError: if there is nothing to read, or something cannot be read, with its place.
-        ArgumentError: if a number is out of range.
         ShardError: if a file is not parquet, this rank has no row group, or the state is of other
             files.
         SpecialTokenError: if the tokenizer lacks the special token.
-
-    Iteration yields inputs and targets, new arrays of the shape (batch_size, length); targets are
-    the ids that follow the inputs.
 
     Example:
         >>> import bytepair, tempfile, pyarrow, pyarrow.parquet
@@ -273,28 +261,24 @@ class _RankReader:
 
     def parts(self, after: TextPlace | None) -> Iterator[GroupPart]:
         """The text after a position, or from the beginning, repeated without end."""
-        file, row_group, first = (0, 0, 1) if after is None else after
+        start, row_group, first = (0, 0, 1) if after is None else after
         if after is not None:
             row_group = (row_group // self._world_size + 1) * self._world_size
         for epoch in count(first):
-            part = None
-            for part in self._once(epoch, file, row_group):
-                yield part
-            if part is None and not row_group:
+            is_empty = not row_group  # the rest of the files may have no text
+            for number in range(start, len(self._files)):
+                selection = DocumentSelection(0, self._rank + row_group, self._world_size)
+                for column in read(self._files[number], self._reading, selection):
+                    if isinstance(column, Column):  # each epoch meets a skipped document again
+                        is_empty = False
+                        yield (number, column.unit, epoch), column
+                row_group = 0
+            if is_empty:
                 raise ShardError(
                     f"there is no document for rank {self._rank} of {self._world_size}; the files "
                     "have fewer row groups than there are ranks, or no rows"
                 )
-            file = row_group = 0
-
-    def _once(self, epoch: int, file: int, row_group: int) -> Iterator[GroupPart]:
-        """The text from a row group of a file on, to the end of the last file."""
-        for number in range(file, len(self._files)):
-            selection = DocumentSelection(0, self._rank + row_group, self._world_size)
-            for column in read(self._files[number], self._reading, selection):
-                if isinstance(column, Column):  # each epoch meets a skipped document again
-                    yield (number, column.unit, epoch), column
-            row_group = 0
+            start = row_group = 0
 
 
 #: The number of a conversation, its ids and its mask.
@@ -339,24 +323,21 @@ class ConversationBatches:
             it; an item is read when it is rendered. Or another source, as
             `Tokenizer.render_batch` takes it: a table or files, which are read into memory.
         tokenizer: the tokenizer that renders them.
-        batch_size: the number of rows in a batch.
-        length: the number of ids in a row.
         options: how conversations are rendered and packed.
-        rank: the rank of this process, from 0.
         world_size: the number of ranks; a rank takes every `world_size`-th conversation.
         state: a value of `ConversationBatches.state` of this rank to resume from.
         threads: as in `bytepair.train`.
-        torch: whether to yield tensors (inputs int32, targets int64) instead of arrays of int32.
+
+    The other arguments are those of `Dataset.batches`.
 
     Raises:
-        ArgumentError: if an option has an invalid value.
         ConversationError: if a conversation breaks a rule of the template.
         ShardError: if there is no conversation for this rank, or the state is of other
             conversations or ranks.
         SpecialTokenError: if the tokenizer lacks a special token of the template.
 
-    Iteration yields inputs and targets of the shape (batch_size, length). A target is the id that
-    follows its input, or -1 where the mask is 0, and in the padding.
+    Iteration yields inputs and targets of int32. A target is the id that follows its input, or -1
+    where the mask is 0, and in the padding.
 
     Example:
         >>> import bytepair

@@ -4,12 +4,8 @@ A row is a pair of inputs and targets, which are the ids that follow the inputs.
 `{"input_ids", "labels"}` for models of `transformers`: both are the inputs, since these models
 compare the output at a position with the label of the next one. All are tensors of int64.
 
-    from bytepair.shards.torch_data import TorchRows, TorchStream
-
     rows = DataLoader(TorchRows(data, 2048), batch_size=4, shuffle=True)
     stream = DataLoader(TorchStream(data.batches, 2048, seed=1), batch_size=4, num_workers=2)
-
-The module needs torch.
 """
 
 from __future__ import annotations

@@ -6,17 +6,14 @@ on threads, interruptions or the sizes of batches. A finished shard leaves a mar
 of the next document; a run that is killed loses only the unfinished shard. A finished shard that is
 missing or damaged is written again, with all that follow.
 
-A finished run has a manifest, an unfinished one has marks. Since a shard depends only on the
-documents up to its end, the shards of a run are also those of a run with more inputs behind them,
-except the last one, which ended because the documents did. Whether files are whole is decided by
-reading every byte: a name and a size say little about a file that was cut, changed or copied.
+The shards of a run are also those of a run with more inputs behind them, except the last one, which
+ended because the documents did. Whether files are whole is decided by reading every byte.
 """
 
 from __future__ import annotations
 
 import errno
 import itertools
-import json
 import os
 import re
 import zlib
@@ -255,9 +252,10 @@ class Sharder:
 
     def _parts(self, header: bytes, lengths: NDArray[np.int64]) -> list[ShardPart]:
         """Write the borders of the documents, and describe all files."""
-        layout, dtype = self._job.layout, self._job.dtype
-        if layout.rewrites:
-            return [part_of(self._folder, self._name)]
+        layout, dtype, path = self._job.layout, self._job.dtype, self._folder / self._name
+        if starts := layout.starts(path):
+            places = itertools.pairwise([*starts, path.stat().st_size])
+            return [part_of(self._folder, self._name, *place) for place in places]
         parts = []
         if header:
             parts.append(ShardPart(self._name, 0, len(header), f"{zlib.crc32(header):08x}"))
@@ -299,16 +297,16 @@ def _state_of(folder: Path, job: dict[str, Any], ignore: str) -> FolderState:
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()
     if manifest.NAME in names:
         whole = Manifest.load(folder)
-        if _common(folder, whole.job, job) == len(whole.job[INPUTS]) < len(job[INPUTS]):
+        if _common(whole.job, job) == len(whole.job[INPUTS]) < len(job[INPUTS]):
             return FolderState(whole.shards[:-1])
-        check_job(folder, whole.job, job, folder)
+        check_job(folder, whole.job, job)
         return FolderState(whole.shards, whole)
     if names <= {manifest.LOCK, ignore}:
         return FolderState()
     before = _recorded(folder)
-    there, common = FolderState(manifest.load_marks(folder)), _common(folder, before, job)
+    there, common = FolderState(manifest.load_marks(folder)), _common(before, job)
     if there.shards and not there.following < (common, 0):
-        check_job(folder, before, job, folder)
+        check_job(folder, before, job)
     if not there.shards and not common:  # nothing is finished, so nothing can be lost
         _check_empty(folder, {*names} - {ignore}, before)
     try:
@@ -323,15 +321,14 @@ def _recorded(folder: Path) -> dict[str, Any]:
     return manifest.read_json(path, folder, manifest.parse_job) if path.exists() else {}
 
 
-def _common(folder: Path, before: dict[str, Any], job: dict[str, Any]) -> int:
+def _common(before: dict[str, Any], job: dict[str, Any]) -> int:
     """The number of inputs of two jobs, if one has others behind them and they are else the same.
 
     It is 0 if the jobs differ in something else.
     """
-    if set(differing(before, job, folder)) - {INPUTS}:
-        return 0
     count = min(len(before.get(INPUTS, ())), len(job[INPUTS]))
-    return count if shared(before, job, folder) == count else 0
+    is_same = set(differing(before, job)) <= {INPUTS} and shared(before, job) == count
+    return count if is_same else 0
 
 
 def _check_empty(folder: Path, names: set[str], before: dict[str, Any]) -> None:
@@ -349,58 +346,41 @@ def _check_empty(folder: Path, names: set[str], before: dict[str, Any]) -> None:
         )
 
 
-def check_job(folder: Path, before: dict[str, Any], job: dict[str, Any], base: Path) -> None:
-    """Raise a `ShardError` that names what differs between the job of a folder and another one.
-
-    The records of the inputs refer to the folder `base`; see `bytepair.corpus.files`.
-    """
-    if not (wrong := differing(before, job, base)):
-        return
-    name, hint = wrong[0], "choose another folder, or remove it"
-    old, new = before.get(name), json.loads(json.dumps(job.get(name)))
-    if name == INPUTS and isinstance(old, list):
-        at = shared(before, job, base)
-        name = f"{name}[{at}]"
-        old, new = (some[at] if at < len(some) else None for some in (old, new))
-        hint += "; new inputs are only added after all old ones"
-    raise ShardError(
-        f"{folder} belongs to a run with different {name} ({_short(old)}, now {_short(new)})",
-        hint=hint,
-    )
+def check_job(folder: Path, before: dict[str, Any], job: dict[str, Any]) -> None:
+    """Raise a `ShardError` that names what differs between the job of a folder and another one."""
+    if wrong := differing(before, job):
+        hint = "choose another folder, or remove it"
+        hint += "; new inputs are only added after all old ones" if INPUTS in wrong else ""
+        first = f"{INPUTS}[{shared(before, job)}]"
+        names = ", ".join(first if name == INPUTS else name for name in wrong)
+        raise ShardError(f"{folder} belongs to a run with different {names}", hint=hint)
 
 
-def differing(before: dict[str, Any], job: dict[str, Any], base: Path) -> list[str]:
+def differing(before: dict[str, Any], job: dict[str, Any]) -> list[str]:
     """The differences between the job of a run and the job that resumes it.
 
     What was done under `errors="strict"` had no errors, and so is what "skip" would have given.
     """
-    plain = json.loads(json.dumps(job))
     if before.get("errors") == "strict":
-        before = {**before, "errors": plain.get("errors")}
-    return files.differing(before, plain, base)
+        before = {**before, "errors": job.get("errors")}
+    return files.differing(before, job)
 
 
-def _short(value: object) -> str:
-    text = "none" if value is None else json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:20]}...{text[-37:]}"
-
-
-def crc_of(path: Path, offset: int = 0, size: int | None = None) -> str:
+def crc_of(path: Path, offset: int, size: int) -> str:
     """The CRC-32 of a range of a file."""
     crc = 0
     with path.open("rb") as file:
         file.seek(offset)
-        left = path.stat().st_size - offset if size is None else size
-        while left > 0 and (block := file.read(min(left, 1 << 22))):
+        while size > 0 and (block := file.read(min(size, 1 << 22))):
             crc = _core.crc32(np.frombuffer(block, np.uint8), crc)
-            left -= len(block)
+            size -= len(block)
     return f"{crc:08x}"
 
 
-def part_of(folder: Path, name: str) -> ShardPart:
-    """The record of a whole file."""
-    path = folder / name
-    return ShardPart(name, 0, path.stat().st_size, crc_of(path))
+def part_of(folder: Path, name: str, start: int = 0, end: int | None = None) -> ShardPart:
+    """The record of a file, or of a range of its bytes."""
+    size = ((folder / name).stat().st_size if end is None else end) - start
+    return ShardPart(name, start, size, crc_of(folder / name, start, size))
 
 
 def wrong_part(folder: Path, part: ShardPart, *, end: int | None = None) -> str:

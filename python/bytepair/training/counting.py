@@ -203,7 +203,7 @@ class _Count:
         state = CountState.read(text, path)
         if state.pretokens != self._before.total:
             raise damaged(path)
-        if wrong := differing(state.job, self.state.job, path.parent):
+        if wrong := differing(state.job, self.state.job):
             problem = (
                 f"the checkpoint {path} belongs to a different count: {', '.join(wrong)} differ"
             )
