@@ -182,10 +182,10 @@ pub(crate) const MAX_WRITTEN_BYTES: usize = 1 << 16;
 const PART_BYTES: usize = 16;
 /// What a class of characters counts at least, since `\p{L}` takes 50 kB in an automaton; and one that
 /// ignores case: adding the other cases takes up to 10 ms.
-const CLASS_BYTES: usize = 64;
+const CLASS_BYTES: usize = 32;
 const CASELESS_CLASS_BYTES: usize = 256;
 /// The memory that an automaton takes at most for each of these bytes.
-const MEMORY_PER_BYTE: usize = 1024;
+const MEMORY_PER_BYTE: usize = 2048;
 /// The characters of a long expression that its error shows.
 const SHOWN_CHARS: usize = 100;
 
