@@ -76,8 +76,8 @@ def test_known_packages_bring_rank_files(tmp_path: Path, monkeypatch: pytest.Mon
 def test_repositories_are_found_without_a_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library = pytest.importorskip("huggingface_hub")
-    monkeypatch.setattr(library.constants, "HF_HUB_OFFLINE", True)
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     tok = small()
     folder = cached(tmp_path / "hub", "owner/name", tok)
     (tmp_path / "hub/models--owner--weights/snapshots" / COMMIT).mkdir(parents=True)
