@@ -348,12 +348,7 @@ def test_the_pattern_of_a_rank_file_is_an_option(folder: Path, tmp_path: Path) -
     words = [str(file), "--pattern", tok.pattern]
     run("evaluate", *words, "--against", "none", cwd=tmp_path)
     export = ["--export", "explore.html", "--text", "hello"]
-    own = str(folder / "tokenizer")
-    run("explore", own, *words, *export, cwd=tmp_path)
-    run("explore", str(file), own, *words[1:], *export, "--force", cwd=tmp_path)
-    run("explore", own, str(file), *export, "--force", cwd=tmp_path, code=1)
-    ignored = run("explore", own, *words[1:], *export, "--force", cwd=tmp_path, code=2)
-    assert b"would be ignored" in ignored.stderr
+    run("explore", str(file), *export, cwd=tmp_path, code=1)
 
 
 @pytest.mark.parametrize("ties", option._TIES)

@@ -88,6 +88,11 @@ def test_wrong_usage_is_one_line(
             "instead, or --errors skip to leave the document out",
         ),
         ("encode missing.txt", "there is no file or folder 'missing.txt'; check the path"),
+        ("encode tokenizer a.txt", "the folder tokenizer contains no file with a known suffix"),
+        *(
+            (f"encode {first} a.txt", "name a tokenizer with -t, as in bytepair encode -t")
+            for first in ("tokenizer", "gpt2", "tokenizer/tokenizer.bytepair")
+        ),
         ("train a.txt -o new --pattern \udcff", "'\\udcff' is not UTF-8"),
         ("count a.txt -o new --column \udcff", "'\\udcff' is not UTF-8"),
     ],

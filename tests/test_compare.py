@@ -96,15 +96,8 @@ def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:
             [path.read_text("utf-8") for path in bytepair.sample.paths()]
         ))  # fmt: skip
         assert "equal on 61 texts" in str(result)
-    for special in ("all", "text"):
-        for other in (
-            bytepair.compat.to_tiktoken(trained),
-            bytepair.compat.to_huggingface(trained),
-        ):
-            texts = ["a<|bos|>b", "<|user_start|>"]
-            assert bytepair.evaluate.compare(
-                other, trained, bytepair.corpus.Texts(texts), special=special
-            )
+        texts = ["a<|bos|>b", "<|user_start|>"]
+        assert bytepair.evaluate.compare(other, trained, bytepair.corpus.Texts(texts))
 
 
 @settings(max_examples=60)
@@ -173,7 +166,7 @@ def test_the_command_has_an_exit_code(tmp_path: Path) -> None:
 
 
 def test_the_ids_of_a_side_are_arrays() -> None:
-    _, encode = comparison._side(ranked(), "all", None)
+    _, encode = comparison._side(ranked())
     first, second = encode(["he<s>", ""])
     assert (first.tolist(), second.tolist()) == ([256, 270], [])
     assert first.dtype == np.dtype(np.int64)

@@ -267,9 +267,9 @@ def test_the_sweep_is_what_each_training_would_give() -> None:
     tok = bytepair.train(counts, vocab_size=700)
     text = bytepair.sample.paths()[0].read_text("utf-8")
     heldout = declarations()["en"]
-    swept = evaluate.sweep(tok, [heldout], width=64, points=2)
+    swept = evaluate.sweep(tok, [heldout], width=64)
     assert swept.sizes[0] == 265
-    assert list(swept.heldout) == [350, 700]
+    assert list(swept.heldout) == [350, 700]  # 175 has too few ids for the bytes
     for size in (265, 350, 700):
         small = bytepair.train(counts, vocab_size=size)
         assert swept.at(size) == pytest.approx(len(text.encode()) / len(small.encode(text)))
@@ -599,13 +599,6 @@ def test_json_holds_the_numbers(found: evaluate.Evaluation) -> None:
     assert value["use"]["renyi"] == found.use.renyi
     assert len(value["languages"]) == 60
     assert value["sweep"]["knee"] == found.sweep.knee if found.sweep else None
-
-
-def test_the_evaluate_command_draws_the_sizes(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    trained.save(tmp_path / "mine")
-    run("evaluate", "mine", "--sizes", "s.svg", cwd=tmp_path)
-    assert "<svg" in (tmp_path / "s.svg").read_text("utf-8")
 
 
 def test_the_evaluate_command(trained: bytepair.Tokenizer, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ The exit code of `compare` and `verify` says whether they found a difference or 
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 import sys
@@ -36,20 +35,15 @@ TOKENS_SHOWN: Final = 12
 @click.argument("tokenizer", default="tokenizer")
 @option.pattern_of_file
 @click.option("--text", help="Show the tokens of this text instead.")
-@click.option("--json", "as_json", is_flag=True, help="Write the properties as JSON.")
-def inspect(tokenizer: str, pattern: str | None, text: str | None, as_json: bool) -> None:
+def inspect(tokenizer: str, pattern: str | None, text: str | None) -> None:
     """Show the properties of a tokenizer, and its first, last and longest tokens.
 
     TOKENIZER: a folder, a file or a published name such as gpt2; by default the folder
     "tokenizer".
     """
-    option.one_of("text", "as_json")
     tok = bytepair.load(tokenizer, pattern=pattern)
     if text is not None:
         click.echo(tok.show(text, color=option.colored()))
-        return
-    if as_json:
-        click.echo(json.dumps(_values(tok), ensure_ascii=False, indent=1))
         return
     merged = [token for token in tok.mergeable_ranks() if len(token) > 1]
     longest = sorted(merged, key=len, reverse=True)
@@ -86,23 +80,6 @@ def _rules(tok: bytepair.Tokenizer) -> dict[str, str]:
     }
 
 
-def _values(tok: bytepair.Tokenizer) -> dict[str, Any]:
-    """The properties of a tokenizer and its metadata, by the names of the Python attributes."""
-    names = (
-        "vocab_size", "merge_rule", "pattern", "fingerprint",
-        "special_tokens", "roles", "chat_templates", "notes",
-    )  # fmt: skip
-    rules = bytepair.tokenizer.text_rules(tok)
-    return {name: getattr(tok, name) for name in names} | {
-        "ignore_merges": bytepair.tokenizer.ignores_merges(tok),
-        "unicode_version": bytepair.tokenizer.UNICODE_VERSION,
-        "normalizer": rules.normalizer,
-        "uncovered": "drop" if rules.drops_uncovered else "error",
-        "lossless": bytepair.tokenizer.is_lossless(tok),
-        "merges": len(tok.merges()),
-    }
-
-
 def _named(special: str) -> str:
     return bytepair.tokenizer.readable(special.encode())
 
@@ -130,9 +107,7 @@ def vocabularies() -> None:
 @click.argument("two")
 @click.argument("source", nargs=-1)
 @option.choice("--by", ["ids", "tokens"], "Compare ids or the bytes of tokens.")
-@option.choice("--special", ["all", "text"], "Special tokens in the texts.")
 @click.option("--pattern", help="The split pattern of ONE, if its file lacks one.")
-@click.option("--pattern-of-two", help="The split pattern of TWO, if its file lacks one.")
 @option.max_chars
 @option.column
 @option.errors
@@ -140,8 +115,8 @@ def vocabularies() -> None:
 @option.quiet
 @option.as_json
 def compare(
-    one: str, two: str, source: tuple[str, ...], pattern: str | None, pattern_of_two: str | None,
-    as_json: bool, by: Any, special: Any, **reading: Any,
+    one: str, two: str, source: tuple[str, ...], pattern: str | None, as_json: bool, by: Any,
+    **reading: Any,
 ) -> None:  # fmt: skip
     """Find where two tokenizers first differ: the text, the byte and the tokens.
 
@@ -156,9 +131,8 @@ def compare(
     if names[0] == names[1]:
         names = [one, two] if one != two else ["one", "two"]
     comparison = bytepair.evaluate.compare(
-        one, two, option.files(source) if source else None,
-        by=by, special=special, names=(names[0], names[1]), patterns=(pattern, pattern_of_two),
-        reading=bytepair.Reading(**reading),
+        bytepair.load(one, pattern=pattern), two, option.files(source) if source else None,
+        by=by, names=(names[0], names[1]), reading=bytepair.Reading(**reading),
     )  # fmt: skip
     click.echo(comparison.to_json() if as_json else visible(str(comparison)), nl=not as_json)
     sys.exit(0 if comparison else 1)
@@ -222,7 +196,6 @@ PROMPT = "Hello, world! How is this split? 안녕하세요, 你好，مرحبا 
     "bytepair explore my-tokenizer gpt2 --export page.html --text 'A text to send'",
 )
 @click.argument("tokenizers", nargs=-1)
-@click.option("--pattern", "patterns", multiple=True, help="For files without one, in order.")
 @click.option("--host", default="127.0.0.1", help="The address; only loopback is private.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, help="The port; 0 for any.")
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
@@ -232,7 +205,6 @@ PROMPT = "Hello, world! How is this split? 안녕하세요, 你好，مرحبا 
 @option.choice("--special", ["text", "all"], "With --export: as text or ids.")
 def explore(
     tokenizers: tuple[str, ...],
-    patterns: tuple[str, ...],
     host: str,
     port: int,
     open_page: bool,
@@ -259,7 +231,7 @@ def explore(
         tokenizers = tuple(name for name in bytepair.explore.PUBLISHED if name in local)
         if Path("tokenizer").exists() or not tokenizers:
             tokenizers = ("tokenizer", *tokenizers)
-    loaded, missing = _opened(tokenizers, patterns)
+    loaded, missing = _opened(tokenizers)
     if export is not None:
         if text is None and all_views and sys.stdin.isatty():
             text = PROMPT
@@ -282,38 +254,23 @@ def explore(
     server.serve_forever()
 
 
-def _opened(
-    names: Sequence[str], patterns: Sequence[str]
-) -> tuple[dict[str, bytepair.Tokenizer], list[str]]:
+def _opened(names: Sequence[str]) -> tuple[dict[str, bytepair.Tokenizer], list[str]]:
     """Load the tokenizers by name; skip those that cannot be downloaded, unless all fail."""
     tokenizers: dict[str, bytepair.Tokenizer] = {}
-    missing, left = [], list(patterns)
+    missing = []
     for name in names:
         published = bytepair.explore.PUBLISHED.get(name, name)
         short = Path(name).resolve().name if Path(name).exists() else published
         try:
-            tokenizers[name if short in tokenizers else short] = _loaded(name, left)
+            tokenizers[name if short in tokenizers else short] = bytepair.load(name)
         except bytepair.errors.NotFetchedError as error:
             missing.append(error)
-    if left:
-        ignored = f"--pattern {left[0]!r} would be ignored"
-        raise Misuse(f"{ignored}: each other tokenizer contains its split pattern")
     if missing and not tokenizers:
         raise missing[0]
     reasons = [in_words(error) for error in missing]
     for reason in reasons:
         tell("warning", *reason)
     return tokenizers, ["; ".join(reason) for reason in reasons]
-
-
-def _loaded(name: str, patterns: list[str]) -> bytepair.Tokenizer:
-    """Load a tokenizer; if it does not contain a split pattern, take the first of these."""
-    try:
-        return bytepair.load(name)
-    except bytepair.errors.FormatError as error:
-        if not patterns or not error.place.endswith("split pattern"):
-            raise
-    return bytepair.load(name, pattern=patterns.pop(0))
 
 
 @option.command(
@@ -338,7 +295,7 @@ def _loaded(name: str, patterns: list[str]) -> bytepair.Tokenizer:
 @option.quiet
 @click.option("--markdown", is_flag=True, help="Write Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Write all figures as JSON.")
-@click.option("--sizes", type=OUTPUT_FILE, help="Write each vocabulary size: .csv or .svg.")
+@click.option("--sizes", type=OUTPUT_FILE, help="Write each vocabulary size: .csv.")
 @click.option("--token-bytes", type=OUTPUT_FILE, help="Write the bytes of each id: .npy or .pt.")
 @click.option("--parallel", multiple=True, metavar="NAME=PATH", help="The same text by language.")
 @click.option("--base", help="With --parallel: the reference language.")
@@ -370,7 +327,7 @@ def evaluate(
         if not train and not val:
             nothing = "there is neither --train nor --val to read"
             option.refuse(nothing, "max_chars", "column", "errors")
-    option.ending(sizes, ".csv", ".svg")
+    option.ending(sizes, ".csv")
     option.ending(token_bytes, ".npy", ".pt")
     tok = bytepair.load(tokenizer, pattern=pattern)
     if token_bytes:
@@ -386,8 +343,8 @@ def evaluate(
     }
     evaluation = bytepair.evaluate.measure(tok, **who, texts=texts)
     _tell_missing(evaluation.missing)
-    if sizes:
-        _write_sizes(evaluation, sizes)
+    if sizes:  # without a training history, `sweep` raises with the reason
+        (evaluation.sweep or bytepair.evaluate.sweep(tok)).save(sizes, overwrite=True)
     if as_json:
         click.echo(bytepair.evaluate.to_json(evaluation), nl=False)
     elif markdown:
@@ -413,18 +370,6 @@ def _parallel(
         click.echo(table.to_markdown())
     else:
         _print(table.to_terminal)
-
-
-def _write_sizes(evaluation: bytepair.evaluate.Evaluation, path: Path) -> None:
-    # Without a training history, `sweep` raises with the reason.
-    sweep = evaluation.sweep or bytepair.evaluate.sweep(evaluation.tokenizer)
-    if path.suffix == ".svg":
-        picture = io.BytesIO()
-        figure: Any = bytepair.plot.sizes(sweep, evaluation.corpus).figure
-        figure.savefig(picture, format="svg")
-        write_whole(path, picture.getvalue())
-    else:
-        sweep.save(path, overwrite=True)
 
 
 def _tell_missing(names: Collection[str]) -> None:

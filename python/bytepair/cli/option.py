@@ -32,7 +32,6 @@ from bytepair.errors import BytepairError
 from bytepair.files.outputs import (
     OF_FILES,
     check_output,
-    check_output_file,
     check_output_folder,
     scratch,
 )
@@ -123,40 +122,22 @@ class Output(click.Path):
     """A path to write to; it is checked before the work begins.
 
     Args:
-        check: raises an error if the path cannot be written to.
         is_own: whether an existing file is of the kind that the command writes, so that it is
             replaced without `--force`; None for folders, whose files the work itself protects.
     """
 
-    def __init__(
-        self, check: Callable[[Path], None], is_own: Callable[[Path], bool] | None = None
-    ) -> None:
+    def __init__(self, is_own: Callable[[Path], bool] | None = None) -> None:
         super().__init__(path_type=Path)
-        self._check = check
         self.is_own = is_own
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path if it can be written to; else fail."""
-        path = Path(os.fsdecode(super().convert(value, param, ctx)))
-        try:
-            self._check(path)
-        except OSError as error:
-            raise BadValue(*in_words(error), param=param, ctx=ctx) from None
-        return path
 
-
-OUTPUT_FILE: Final = Output(check_output_file, lambda _: False)
-COUNTS_FILE: Final = Output(check_output_file, bytepair.Counts.is_counts_file)
-FOLDER: Final = Output(check_output_folder)
+OUTPUT_FILE: Final = Output(lambda _: False)
+COUNTS_FILE: Final = Output(bytepair.Counts.is_counts_file)
+FOLDER: Final = Output()
 
 
 #: The parameters that are not names of files to read.
 _NOT_READ: Final = ("pattern", "column", "superword_pattern", "text")
-
-
-def files_of(params: Sequence[click.Parameter]) -> list[click.Parameter]:
-    """The parameters that are output files."""
-    return [one for one in params if isinstance(one.type, Output) and one.type.is_own is not None]
 
 
 def _inputs(ctx: click.Context) -> Iterator[Path]:
@@ -185,21 +166,21 @@ def _files_named(name: str) -> Iterator[Path]:
 
 
 def check_outputs(ctx: click.Context) -> None:
-    """Refuse output files of a command that exist, and are neither its own nor replaced."""
-    for param in files_of(ctx.command.params):
+    """Refuse outputs that cannot be written, or are files of others that are not replaced."""
+    for param in ctx.command.params:
         path = ctx.params.get(param.name or "")
-        if path is None or not path.exists():
+        if path is None or not isinstance(param.type, Output):
             continue
-        is_own: Any = cast("Output", param.type).is_own
+        is_own = param.type.is_own
         try:
-            overwrite = ctx.params.get("overwrite") or is_own(path)
-            check_output(path, inputs=_inputs(ctx), overwrite=overwrite)
+            if is_own is None:
+                check_output_folder(path)
+            else:
+                overwrite = ctx.params.get("overwrite") or is_own(path)
+                check_output(path, inputs=_inputs(ctx), overwrite=overwrite)
         except (BytepairError, OSError) as error:
             raise BadValue(*in_words(error), param=param, ctx=ctx) from None
 
-
-#: `--force` of a command whose function need not know.
-replacing = click.option("--force", "overwrite", is_flag=True, help="Replace an existing file.")
 
 PATH: Final = click.Path(path_type=Path)
 _TIES: Final = get_args(inspect.get_annotations(bytepair.train, eval_str=True)["ties"])
@@ -246,13 +227,19 @@ def taken(kind: Callable[..., Taken], options: dict[str, Any]) -> Taken:
     return kind(**{name: options.pop(name) for name in names})
 
 
+_replacing = click.option("--force", "overwrite", is_flag=True, help="Replace an existing file.")
+
+
 def command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
     """Decorator: make a function a subcommand; its help ends with these examples."""
 
     def decorate(function: Callable[..., None]) -> click.Command:
         params: list[click.Parameter] = getattr(function, "__click_params__", [])
-        if files_of(params) and not any(param.name == "overwrite" for param in params):
-            function = replacing(function)
+        writes = any(getattr(param.type, "is_own", None) for param in params)
+        if writes and not any(param.name == "overwrite" for param in params):
+            function = click.option("--force", "overwrite", is_flag=True, help="Replace a file.")(
+                function
+            )
         return click.command(
             cls=_Command,
             short_help=(inspect.getdoc(function) or "").partition("\n")[0],

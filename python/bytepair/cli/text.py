@@ -6,6 +6,7 @@ import codecs
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -19,7 +20,7 @@ from bytepair.corpus.column import REPAIR, Column, Errors, Skip, SkipLog, TextBa
 from bytepair.corpus.files import LFS, Files, is_plain_text, kind_of
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.source import ResolvedSource, Texts, resolve_files
-from bytepair.errors import CorpusError
+from bytepair.errors import CorpusError, NotFoundError
 
 PIECE_BYTES: Final = 1 << 20
 
@@ -68,21 +69,34 @@ def encode(
     """
     option.one_of("files", "text")
     option.one_of("count", "count_each", "as_json")
-    tok = bytepair.load(tokenizer, pattern=pattern)
     reading, skips, total = option.taken(bytepair.Reading, how), SkipLog(), 0
-    for parts in _encoded(
-        _sources(files, text, reading, skips), tok, how, lines, count or count_each
-    ):
-        if count or count_each:
-            number = sum(map(len, parts))
-            total += number
-            if count_each:
-                sys.stdout.write(f"{number}\n")
-        else:
-            _write(parts, *(("[", ", ", "]") if as_json else ("", " ", "")))
+    with _naming_tokenizer(files):
+        tok = bytepair.load(tokenizer, pattern=pattern)
+        sources = _sources(files, text, reading, skips)
+        for parts in _encoded(sources, tok, how, lines, count or count_each):
+            if count or count_each:
+                number = sum(map(len, parts))
+                total += number
+                if count_each:
+                    sys.stdout.write(f"{number}\n")
+            else:
+                _write(parts, *(("[", ", ", "]") if as_json else ("", " ", "")))
     if count:
         sys.stdout.write(f"{total}\n")
     skips.warn()
+
+
+@contextmanager
+def _naming_tokenizer(files: Sequence[str]) -> Iterator[None]:
+    """Say how a tokenizer is named if one may have been passed as a file of text."""
+    try:
+        yield
+    except (CorpusError, NotFoundError) as error:
+        is_text = len(files) < 2 and error.option == "errors"
+        if not is_text and not option.names_on_command_line("tokenizer"):
+            hint = "name a tokenizer with -t, as in bytepair encode -t my-tokenizer book.txt"
+            error.hint = "; ".join(filter(None, (error.hint, hint)))
+        raise
 
 
 def _write(parts: Iterable[Sequence[int]], begin: str, between: str, end: str) -> None:

@@ -34,22 +34,18 @@ TOKENS_SHOWN: Final = 6
 Side: TypeAlias = tuple[Tokenizer, Callable[[list[str]], list[NDArray[np.int64]]]]
 
 
-def _side(source: Any, special: Literal["all", "text"], pattern: str | None) -> Side:
-    own = source if isinstance(source, Tokenizer) else load(source, pattern=pattern)
-    inner = getattr(source, "backend_tokenizer", source)
+def _side(source: Any) -> Side:
+    own = source if isinstance(source, Tokenizer) else load(source)
     if isinstance(source, Tokenizer | str | os.PathLike):
 
         def encode(texts: list[str]) -> Iterable[Any]:
-            ids, offsets = own.encode_batch_to_numpy(texts, special=special)
+            ids, offsets = own.encode_batch_to_numpy(texts, special="all")
             return np.split(ids, offsets[1:-1]) if texts else []
 
     elif tiktoken.is_encoding(source):
-        allowed: Any = "all" if special == "all" else set()
-        encode = partial(source.encode_batch, allowed_special=allowed, disallowed_special=())
+        encode = partial(source.encode_batch, allowed_special="all")
     else:
-        if special == "text":  # changes a copy: the object belongs to the caller
-            inner = type(inner).from_str(inner.to_str())
-            inner.encode_special_tokens = True
+        inner = getattr(source, "backend_tokenizer", source)
 
         def encode(texts: list[str]) -> Iterable[Any]:
             return (one.ids for one in inner.encode_batch(texts, add_special_tokens=False))
@@ -129,15 +125,14 @@ def compare(
     source: Source | None = None,
     *,
     by: Literal["ids", "tokens"] = "ids",
-    special: Literal["all", "text"] = "all",
     names: tuple[str, str] = ("one", "two"),
-    patterns: tuple[str | None, str | None] = (None, None),
     reading: Reading = Reading(),
 ) -> Comparison:
     """Compare the ids of two tokenizers, and find the first difference.
 
-    Objects encode with their own library: a `tiktoken.Encoding`, and a tokenizer of `tokenizers`
-    or `transformers`. Files are loaded and encoded by bytepair.
+    Special tokens in the texts become their ids. Objects encode with their own library: a
+    `tiktoken.Encoding`, and a tokenizer of `tokenizers` or `transformers`. Files are loaded and
+    encoded by bytepair.
 
     Args:
         one: a tokenizer, in any form that `bytepair.load` accepts.
@@ -145,10 +140,7 @@ def compare(
         source: the texts, as in `bytepair.train`; without any, the texts of the package, which
             include sixty languages.
         by: "ids", or "tokens" to compare the bytes of tokens, for tokenizers with other ids.
-        special: whether special tokens in the texts are encoded to their ids ("all") or as text
-            ("text").
         names: the names of the tokenizers in the result.
-        patterns: the split pattern of each, if its file contains none.
         reading: which text of the source is read; of data sets with splits, all of it.
 
     Raises:
@@ -167,9 +159,8 @@ def compare(
         (1, 4, ([b'hello'], [b'hel', b'lo']))
     """
     check_choice("by", by, ("ids", "tokens"))
-    check_choice("special", special, ("all", "text"))
     source = sample.paths() if source is None else source
-    sides = [_side(one, special, patterns[0]), _side(two, special, patterns[1])]
+    sides = [_side(one), _side(two)]
     common: dict[tuple[bytes, bool], int] = {}
     numbers_of = [_numbers(own, common) if by == "tokens" else None for own, _ in sides]
     texts_read = tokens = differing = 0

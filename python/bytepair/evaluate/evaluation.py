@@ -460,17 +460,13 @@ def compression_curve(tokenizer: Tokenizer) -> NDArray[np.uint64]:
     return np.uint64(int(size)) - fallen
 
 
-def sweep(
-    tokenizer: Tokenizer, heldout: Sequence[str] = (), *, width: int = 768, points: int = 12
-) -> Sweep:
-    """Read the curve of a training, and encode other text at some of its sizes.
+def sweep(tokenizer: Tokenizer, heldout: Sequence[str] = (), *, width: int = 768) -> Sweep:
+    """Read the curve of a training, and encode other text at twelve of its sizes, each halved.
 
     Args:
         tokenizer: a tokenizer trained by `bytepair.train`; any other is an error.
         heldout: documents that were not trained on, to see how well the vocabulary generalizes.
         width: the number of values in the embedding of an id.
-        points: the maximum number of sizes at which the other text is encoded; each is half of the
-            one before.
 
     Example:
         >>> import bytepair
@@ -485,7 +481,7 @@ def sweep(
         raise VocabularyError(problem)
     smallest = tokenizer.vocab_size - (len(curve) - 1)
     sizes = np.arange(smallest, tokenizer.vocab_size + 1, dtype=np.int64)
-    few = [s for n in range(points) if (s := tokenizer.vocab_size >> n) > smallest]
+    few = [s for n in range(12) if (s := tokenizer.vocab_size >> n) > smallest]
     size = sum(len(text.encode()) for text in heldout)
     measured = {
         s: size / max(int(_core.count_batch(tokenizer.replace(vocab_size=s), heldout).sum()), 1)
