@@ -51,7 +51,7 @@ class Vocabulary:
         tok = bytepair.Tokenizer.from_ranks(ranks, pattern=self.pattern)
         tok.save(self.folder)
         theirs = self.folder / "tokenizer.json"
-        bytepair.compat.to_huggingface(tok, special=False).save(str(theirs))
+        bytepair.compat.to_huggingface(tok).save(str(theirs))
         description = json.loads(theirs.read_text())
         if self.pattern in PUBLISHED:
             split, *_ = description["pre_tokenizer"]["pretokenizers"]

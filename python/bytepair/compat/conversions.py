@@ -52,16 +52,12 @@ def to_tiktoken(tokenizer: _core.Tokenizer, name: str = "bytepair") -> tiktoken.
     return tiktoken.Encoding(name, **encoding_values(tokenizer))
 
 
-def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> tokenizers.Tokenizer:
+def to_huggingface(tokenizer: _core.Tokenizer) -> tokenizers.Tokenizer:
     """Convert to a Hugging Face `tokenizers.Tokenizer`, which `transformers` can wrap.
 
     Its ids are the same; `docs/formats/tokenizer-json.md` says what is proved. Character
-    classes are those of the Unicode version that `tokenizers` was built with.
-
-    Args:
-        tokenizer: the tokenizer.
-        special: whether special tokens in texts become their ids, as is usual in `tokenizers`;
-            if not, they are text, as in `Tokenizer.encode`.
+    classes are those of the Unicode version that `tokenizers` was built with. Special tokens in
+    texts become their ids, unless its attribute `encode_special_tokens` is set to True.
 
     Raises:
         LossError: if a special token equals an ordinary token.
@@ -78,9 +74,7 @@ def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> token
     _check_held(tokenizer)
     text = huggingface.text(tokenizer)
     with _read_by("tokenizers"):
-        exported: tokenizers.Tokenizer = tokenizers.tokenizers.Tokenizer.from_str(text)
-    exported.encode_special_tokens = not special
-    return exported
+        return tokenizers.tokenizers.Tokenizer.from_str(text)  # type: ignore[no-any-return]
 
 
 def _check_held(tokenizer: _core.Tokenizer) -> None:

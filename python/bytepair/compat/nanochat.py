@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from bytepair._core import PATTERNS
 from bytepair.chat import NANOCHAT
 from bytepair.compat import tiktoken
 from bytepair.corpus.source import Texts
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from bytepair.shards.texts import TextState
 
 __all__ = [
-    "PICKLE_NAME", "SPECIAL_TOKENS", "SPLIT_PATTERN", "TOKEN_BYTES_NAME", "RustBPETokenizer",
+    "SPECIAL_TOKENS", "SPLIT_PATTERN", "RustBPETokenizer",
     "get_base_dir", "get_token_bytes", "get_tokenizer", "list_parquet_files", "token_bytes",
     "tokenizing_distributed_data_loader", "tokenizing_distributed_data_loader_bos_bestfit",
     "tokenizing_distributed_data_loader_with_state",
@@ -45,14 +46,7 @@ __all__ = [
 
 SPECIAL_TOKENS: Final = list(NANOCHAT_SPECIAL_TOKENS)
 
-#: As GPT-4's, with at most two digits in a pretoken.
-SPLIT_PATTERN: Final = (
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}"
-    r"| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
-)
-
-PICKLE_NAME: Final = nanochat.PICKLE_NAME
-TOKEN_BYTES_NAME: Final = nanochat.TOKEN_BYTES_NAME
+SPLIT_PATTERN: Final = PATTERNS["nanochat"]
 
 _GREEN, _RED, _GREY, _RESET = "\x1b[92m", "\x1b[91m", "\x1b[90m", "\x1b[0m"
 
@@ -116,11 +110,7 @@ class RustBPETokenizer:
 
     def encode_special(self, text: str) -> int:
         """The id of a token, special or not, by its exact text; a KeyError if there is none."""
-        try:
-            return self.enc.encode_single_token(text)
-        except KeyError:
-            names = ", ".join(self.tokenizer.special_tokens) or "none"
-            raise KeyError(f"there is no token {text!r}; special tokens: {names}") from None
+        return self.enc.encode_single_token(text)
 
     def get_bos_token_id(self) -> int:
         """The id that begins documents."""
@@ -144,11 +134,7 @@ class RustBPETokenizer:
         )
         if isinstance(text, str):
             return self.tokenizer.encode(text, prepend=before, append=after)
-        if isinstance(text, list):
-            return self.tokenizer.encode_batch(
-                text, prepend=before, append=after, threads=num_threads
-            )
-        raise ValueError(f"the text must be a str or a list of str, not {type(text).__name__}")
+        return self.tokenizer.encode_batch(text, prepend=before, append=after, threads=num_threads)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The same as `encode`."""
@@ -161,7 +147,7 @@ class RustBPETokenizer:
     def save(self, tokenizer_dir: str | os.PathLike[str]) -> None:
         """Write `tokenizer.bytepair` and nanochat's `tokenizer.pkl`; replaces existing files."""
         path = self.tokenizer.save(tokenizer_dir, overwrite=True)
-        write_whole(path.with_name(PICKLE_NAME), nanochat.pickled(self.tokenizer))
+        write_whole(path.with_name(nanochat.PICKLE_NAME), nanochat.pickled(self.tokenizer))
 
     def render_conversation(
         self, conversation: Conversation, max_tokens: int = 2048
@@ -172,8 +158,6 @@ class RustBPETokenizer:
         """
         plain = [
             {name: message[name] for name in ("role", "content") if name in message}
-            if isinstance(message, Mapping)
-            else message
             for message in _messages(conversation)
         ]
         return self.tokenizer.render_conversation(
@@ -233,7 +217,7 @@ def get_token_bytes(device: str = "cpu") -> Any:
     """
     import torch  # type: ignore[import-not-found, unused-ignore]
 
-    path = Path(get_base_dir()) / "tokenizer" / TOKEN_BYTES_NAME
+    path = Path(get_base_dir()) / "tokenizer" / nanochat.TOKEN_BYTES_NAME
     if path.exists():
         return torch.load(path, map_location=device, weights_only=True)
     return torch.tensor(token_bytes(get_tokenizer()), dtype=torch.int32, device=device)
@@ -258,56 +242,11 @@ def tokenizing_distributed_data_loader_with_state_bos_bestfit(
     resume_state_dict: TextState | None = None,
     buffer_size: int = 1000,
 ) -> Iterator[tuple[Any, Any, TextState]]:
-    """The loader of 2026, which yields inputs, targets and the state; see `TextBatches`."""
-    return _loaded(
-        tokenizer, B, T, split, device, resume_state_dict, tokenizer_threads,
-        packing="best-fit", buffer=buffer_size, group=tokenizer_batch_size,
-    )  # fmt: skip
+    """The loader of 2026, which yields inputs, targets and the state; see `TextBatches`.
 
-
-def tokenizing_distributed_data_loader_bos_bestfit(
-    *args: Any, **kwargs: Any
-) -> Iterator[tuple[Any, Any]]:
-    """The same without the state."""
-    return _stateless(tokenizing_distributed_data_loader_with_state_bos_bestfit(*args, **kwargs))
-
-
-def tokenizing_distributed_data_loader_with_state(
-    B: int,  # noqa: N803 - it may be passed by name
-    T: int,  # noqa: N803
-    split: Split,
-    tokenizer_threads: int = 4,
-    tokenizer_batch_size: int = 128,
-    device: Any = "cuda",
-    resume_state_dict: TextState | None = None,
-) -> Iterator[tuple[Any, Any, TextState]]:
-    """The loader of 2025, which concatenates documents; see `TextBatches`."""
-    return _loaded(
-        get_tokenizer(), B, T, split, device, resume_state_dict, tokenizer_threads,
-        packing="stream", group=tokenizer_batch_size,
-    )  # fmt: skip
-
-
-def tokenizing_distributed_data_loader(*args: Any, **kwargs: Any) -> Iterator[tuple[Any, Any]]:
-    """The same without the state."""
-    return _stateless(tokenizing_distributed_data_loader_with_state(*args, **kwargs))
-
-
-def _stateless(batches: Iterable[tuple[Any, Any, TextState]]) -> Iterator[tuple[Any, Any]]:
-    return ((inputs, targets) for inputs, targets, _ in batches)
-
-
-def _loaded(
-    tokenizer: RustBPETokenizer,
-    batch_size: int,
-    length: int,
-    split: Split,
-    device: Any,
-    state: TextState | None,
-    threads: int,
-    **options: Any,
-) -> Iterator[tuple[Any, Any, TextState]]:
-    """Batches of the rank that torchrun names, as tensors of int64 on a device."""
+    It reads the rank from the variables of torchrun. With a `buffer_size` of 0 it concatenates
+    documents, as the loader of 2025 did.
+    """
     import numpy as np
     import torch
 
@@ -316,11 +255,12 @@ def _loaded(
         command = f"bytepair download climbmix -n 170 -o {get_base_dir()}/base_data_climbmix"
         hint = f"download them: {command}"
         raise NotFoundError(f"{get_base_dir()} has no shards of text", hint=hint)
-    bos, enc = tokenizer.id_to_token(tokenizer.bos_token_id), tokenizer.enc
-    tok = enc._tokenizer if isinstance(enc, tiktoken.Encoding) else load(enc)
+    how: Any = {"buffer": buffer_size} if buffer_size else {"packing": "stream"}
+    bos = tokenizer.id_to_token(tokenizer.get_bos_token_id())
     batches = TextBatches(
-        files, tok, batch_size, length,
-        TextOptions(split=split, bos=bos, **options), state=state, threads=threads,
+        files, load(tokenizer.enc), B, T,
+        TextOptions(split=split, bos=bos, group=tokenizer_batch_size, **how),
+        state=resume_state_dict, threads=tokenizer_threads,
         rank=int(os.environ.get("RANK", 0)), world_size=int(os.environ.get("WORLD_SIZE", 1)),
     )  # fmt: skip
     for batch in batches:
@@ -329,3 +269,26 @@ def _loaded(
         inputs, targets = both.to(device, non_blocking=True)
         assert batches.state is not None  # after a batch
         yield inputs, targets, batches.state
+
+
+def tokenizing_distributed_data_loader_bos_bestfit(
+    *args: Any, **kwargs: Any
+) -> Iterator[tuple[Any, Any]]:
+    """The same without the state."""
+    batches = tokenizing_distributed_data_loader_with_state_bos_bestfit(*args, **kwargs)
+    return (batch[:2] for batch in batches)
+
+
+def tokenizing_distributed_data_loader_with_state(
+    *args: Any, **kwargs: Any
+) -> Iterator[tuple[Any, Any, TextState]]:
+    """The loader of 2025: without `tokenizer`, which is `get_tokenizer()`, and `buffer_size`."""
+    return tokenizing_distributed_data_loader_with_state_bos_bestfit(
+        get_tokenizer(), *args, **{**kwargs, "buffer_size": 0}
+    )
+
+
+def tokenizing_distributed_data_loader(*args: Any, **kwargs: Any) -> Iterator[tuple[Any, Any]]:
+    """The same without the state."""
+    batches = tokenizing_distributed_data_loader_with_state(*args, **kwargs)
+    return (batch[:2] for batch in batches)

@@ -17,7 +17,6 @@ import copy
 import inspect
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
 from typing import Any, TypeVar
 
 from bytepair.compat.huggingface.encoding import Encoding
@@ -27,8 +26,8 @@ __all__ = ["Encoding", "Tokenizer", "undo", "use", "wrap"]
 
 T = TypeVar("T")
 
-#: The functions that undo the changes of `use`.
-_undo: list[Callable[[], None]] = []
+#: What `use` replaced: the owner, the name, and the value there (None if it was inherited).
+_replaced: list[tuple[Any, str, Any]] = []
 
 
 def wrap(tokenizer: T) -> T:
@@ -88,47 +87,43 @@ def use() -> ExitStack:
         A context: in a `with` statement, this ends with the block; tokenizers that were loaded are
         not changed.
     """
+    from bytepair._internal.extras import tokenizers_decoders, transformers
+
     context = ExitStack()
-    if not _undo:
-        _install()
+    if not _replaced:
+        base = transformers.PreTrainedTokenizerFast
+        _replace(base, "from_pretrained", _on_bytepair(base.from_pretrained.__func__))
+        _replace(base, "_encode_plus", shortened(base, transformers.BatchEncoding))
+        stream = tokenizers_decoders.DecodeStream
+        _replace(tokenizers_decoders, "DecodeStream", _stream_for_both(stream))
         context.callback(undo)
     return context
 
 
 def undo() -> None:
     """Make `transformers` load its own tokenizers again; loaded ones are not changed."""
-    while _undo:
-        _undo.pop()()
+    while _replaced:
+        owner, name, before = _replaced.pop()
+        if before is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, before)
 
 
-def _install() -> None:
-    from bytepair._internal.extras import tokenizers_decoders, transformers
+def _replace(owner: Any, name: str, value: Any) -> None:
+    _replaced.append((owner, name, vars(owner).get(name)))
+    setattr(owner, name, value)
 
-    base = transformers.PreTrainedTokenizerFast
-    own = base.__dict__.get("from_pretrained")
 
-    @classmethod  # type: ignore[misc]
+def _on_bytepair(usual: Callable[..., Any]) -> Any:
+    """The method `from_pretrained` that exchanges what the usual one loads."""
+
     def from_pretrained(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        inherited = own.__get__(None, cls) if own else super(base, cls).from_pretrained
-        loaded = inherited(*args, **kwargs)
+        loaded = usual(cls, *args, **kwargs)
         _run_on_bytepair(loaded, getattr(loaded, "_tokenizer", None))
         return loaded
 
-    base.from_pretrained = from_pretrained
-    _undo.append(
-        partial(setattr, base, "from_pretrained", own)
-        if own
-        else partial(delattr, base, "from_pretrained")
-    )
-
-    if base.__name__ == "TokenizersBackend":  # transformers 4 has another method for this
-        usual = base._encode_plus
-        base._encode_plus = shortened(base, transformers.BatchEncoding)
-        _undo.append(partial(setattr, base, "_encode_plus", usual))
-
-    stream = tokenizers_decoders.DecodeStream
-    tokenizers_decoders.DecodeStream = _stream_for_both(stream)
-    _undo.append(partial(setattr, tokenizers_decoders, "DecodeStream", stream))
+    return classmethod(from_pretrained)
 
 
 def _stream_for_both(stream: Any) -> Any:
@@ -141,12 +136,7 @@ def _stream_for_both(stream: Any) -> Any:
             self._stream = stream(ids, skip_special_tokens)
 
         def __copy__(self) -> DecodeStream:
-            twin = DecodeStream.__new__(DecodeStream)
-            twin._stream = copy.copy(self._stream)
-            return twin
-
-        def __deepcopy__(self, memo: dict[int, Any]) -> DecodeStream:
-            return self.__copy__()
+            return copy.deepcopy(self)
 
         def step(self, tokenizer: Any, id: Any) -> str | None:
             """Add one or more ids; return the text that is complete, or None."""

@@ -9,13 +9,12 @@ given as words, pairs, and texts in which special tokens are text (`encode_speci
 from __future__ import annotations
 
 import asyncio
-import copy
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from bytepair.compat.conversions import to_huggingface
 from bytepair.compat.huggingface import encoding as encodings
@@ -95,26 +94,14 @@ class Tokenizer:
     from_file, from_pretrained = _reader("from_file"), _reader("from_pretrained")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as the text of a `tokenizer.json`."""
+        """Pickle and copy as the text of a `tokenizer.json`."""
         return _restored, (type(self), self.to_str(), self.encode_special_tokens)
 
-    def __copy__(self) -> Self:
-        return self.__deepcopy__({})
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        with self._lock:
-            twin = type(self)(copy.deepcopy(self._original))
-            twin.encode_special_tokens = self.encode_special_tokens
-            twin._engine, twin._equal = self._engine, self._equal
-        return twin
-
     def __repr__(self) -> str:
-        with self._lock:
-            return repr(self._original)
+        return repr(self._original)
 
     def __str__(self) -> str:
-        with self._lock:
-            return str(self._original)
+        return str(self._original)
 
     @property
     def original(self) -> tokenizers.Tokenizer:

@@ -46,14 +46,6 @@ encoding_name_for_model: Callable[[str], str] = model.encoding_name_for_model
 __version__ = version("tiktoken")
 
 __all__ = [
-    "DisallowedSpecialTokenError",
-    "Encoding",
-    "core",
-    "encoding_for_model",
-    "encoding_name_for_model",
-    "get_encoding",
-    "list_encoding_names",
-    "load",
-    "model",
-    "registry",
-]
+    "DisallowedSpecialTokenError", "Encoding", "core", "encoding_for_model",
+    "encoding_name_for_model", "get_encoding", "list_encoding_names", "load", "model", "registry",
+]  # fmt: skip
