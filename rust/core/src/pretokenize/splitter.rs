@@ -429,8 +429,16 @@ impl RegexSplitter {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+    use std::time::Duration;
+
     use crate::error::Error;
-    use crate::pretokenize::{Pattern, Splitter};
+    use crate::parallel::with_poll;
+    use crate::pretokenize::{Pattern, PretokenEnds, Splitter};
+    use crate::search::Budget;
+
+    /// Only the engine splits by this expression.
+    const BY_ENGINE: &str = r"(a)\1|.";
 
     fn split(pattern: &str, text: &str) -> Vec<String> {
         let mut out = Vec::new();
@@ -451,5 +459,33 @@ mod tests {
         let splitter = Splitter::by_regex(&Pattern::from_regex(r"(a*)*\1b")).unwrap();
         let error = splitter.for_each(&"a".repeat(40), |_| ()).unwrap_err();
         assert!(matches!(error, Error::Split { .. }));
+    }
+
+    #[test]
+    fn the_windows_and_pieces_of_a_text_have_one_limit_of_time() {
+        let text = "ab".repeat(PretokenEnds::CAPACITY);
+        for steps in [vec![BY_ENGINE], vec!["b", BY_ENGINE]] {
+            let splitter = Splitter::new(&Pattern::in_steps(steps).unwrap()).unwrap();
+            let mut ends = PretokenEnds::default();
+            splitter.fill(&text, 0, &mut ends).unwrap();
+            let start = *ends.as_slice().last().unwrap();
+            assert!(start < text.len());
+            ends.budget = Some(Budget::used_up());
+            let result = splitter.fill(&text, start, &mut ends);
+            assert!(matches!(result, Err(Error::Split { .. })), "{result:?}");
+            assert_eq!(splitter.fill(&text, 0, &mut ends), Ok(()));
+        }
+    }
+
+    #[test]
+    fn work_stops_among_pieces_of_few_characters() {
+        let steps = Pattern::in_steps([r"\s", BY_ENGINE]).unwrap();
+        let splitter = Splitter::new(&steps).unwrap();
+        let text = "aa ".repeat(PretokenEnds::CAPACITY / 4);
+        let work = || {
+            thread::sleep(Duration::from_millis(100)); // now it is time to ask
+            splitter.for_each(&text, |_| ())
+        };
+        assert_eq!(with_poll(|| true, work), Err(Error::Interrupted));
     }
 }

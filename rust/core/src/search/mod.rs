@@ -135,6 +135,13 @@ impl Budget {
         Self { limit, spent: Duration::ZERO, looked: Instant::now(), left: SEARCHES }
     }
 
+    /// A budget of which nothing is left.
+    #[cfg(test)]
+    pub(crate) fn used_up() -> Self {
+        let budget = Self::new(0);
+        Self { spent: budget.limit + Duration::from_secs(1), ..budget }
+    }
+
     /// The budget after other work, whose time does not count.
     pub(crate) fn resumed(self) -> Self {
         Self { looked: Instant::now(), ..self }
@@ -338,8 +345,7 @@ mod tests {
     fn time_is_limited_for_all_windows_together() {
         let mut fresh = Budget::new(1000);
         assert!((0..100).all(|at| fresh.count(at).is_ok()));
-        let spent = Duration::from_secs(6);
-        let mut late = Budget { spent, ..Budget::new(1000) }.resumed();
+        let mut late = Budget::used_up().resumed();
         let failed = (0..100).find_map(|at| late.count(at).err());
         assert!(matches!(failed, Some(Error::Split { at: 3, .. })), "{failed:?}");
     }
