@@ -549,8 +549,6 @@ def render(
     ends: Sequence[int],
     *,
     join: bool,
-    max_tokens: int | None = None,
-    whole_messages: bool = False,
     threads: int | None = None,
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint8], NDArray[np.int64]]: ...
 def pack(lengths: NDArray[np.int64], width: int) -> list[NDArray[np.int64]]: ...

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use bytepair::bulk::conversations::{RenderOptions, Segment};
+use bytepair::bulk::conversations::Segment;
 use bytepair::bulk::text_file::FileOptions;
 use bytepair::text::{from_utf8, lone_surrogate, starts_char};
 use bytepair::{Text, memory};
@@ -175,8 +175,7 @@ type RenderedArrays<'py> =
 
 /// Render conversations: their ids, their mask, and the start of each (and the end of the last).
 #[pyfunction]
-#[pyo3(signature = (tokenizer, segments, trained, ends, *, join, max_tokens=None,
-                    whole_messages=false, threads=None))]
+#[pyo3(signature = (tokenizer, segments, trained, ends, *, join, threads=None))]
 pub(crate) fn render<'py>(
     py: Python<'py>,
     tokenizer: &Bound<'_, PyTokenizer>,
@@ -184,8 +183,6 @@ pub(crate) fn render<'py>(
     trained: &[u8],
     ends: Vec<usize>,
     join: bool,
-    max_tokens: Option<usize>,
-    whole_messages: bool,
     threads: Option<arguments::ThreadCount>,
 ) -> PyResult<RenderedArrays<'py>> {
     arrays::ready(py)?;
@@ -201,11 +198,10 @@ pub(crate) fn render<'py>(
         ));
     }
     let threads = arguments::threads(threads);
-    let options = RenderOptions { join, max_tokens, whole_messages };
     let rendered = interrupt::detached(py, || {
         let segments = memory::collect(pieces.iter().map(Piece::segment))?;
         let trained = memory::collect(trained.iter().map(|&trained| trained != 0))?;
-        tokenizer.render(&ranges, &segments, &trained, options, threads)
+        tokenizer.render(&ranges, &segments, &trained, join, threads)
     });
     let rendered = errors::checked(rendered)?;
     let ends = rendered.lengths.iter().scan(0, |end, &length| {

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use bytepair::bulk::conversations::{RenderOptions, Segment};
+use bytepair::bulk::conversations::Segment;
 use bytepair::memory;
 
 use crate::arguments::{self, TextSlice, not_null};
@@ -54,9 +54,8 @@ pub unsafe extern "C" fn bytepair_render(
             });
         }
         let trained = memory::collect(slices.iter().map(|slice| slice.trained))?;
-        let options = RenderOptions { join: true, ..RenderOptions::default() };
         let all = 0..parts.len();
-        let rendered = tokenizer.render(&[all], &parts, &trained, options, 1)?;
+        let rendered = tokenizer.render(&[all], &parts, &trained, true, 1)?;
         let append = |all: &mut Vec<u32>| {
             memory::reserve(all, rendered.ids.len())?;
             all.extend_from_slice(&rendered.ids);

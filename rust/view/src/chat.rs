@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use bytepair::bulk::conversations::{RenderOptions, Segment};
+use bytepair::bulk::conversations::Segment;
 use serde_json::{Map, Value, json};
 
 use crate::error::{ViewResult, broken, not_json, wrong};
@@ -160,9 +160,8 @@ pub(crate) fn chat(
     let mut writer = ChatWriter { one, template, out: Vec::new() };
     writer.conversation(&messages)?;
     let (segments, trained): (Vec<_>, Vec<_>) = writer.out.into_iter().unzip();
-    let options = RenderOptions { join: template.join, ..RenderOptions::default() };
     let all: [Range<usize>; 1] = std::array::from_fn(|_| 0..segments.len());
-    let rendered = one.core.render(&all, &segments, &trained, options, 1)?;
+    let rendered = one.core.render(&all, &segments, &trained, template.join, 1)?;
     Ok(masked(one, &rendered.ids, &rendered.mask))
 }
 

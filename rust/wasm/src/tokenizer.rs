@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytepair::bulk::conversations::RenderOptions;
 use bytepair::formats::native::Tables;
 use bytepair::formats::tokenizer_json;
 use bytepair::tokenizer::session as stream;
@@ -119,10 +118,9 @@ impl Tokenizer {
         #[wasm_bindgen(unchecked_param_type = "Segment[]")] segments: &JsValue,
     ) -> Result<JsRendered, JsValue> {
         let segments = Segments::new(&self.0, segments)?;
-        let (parts, options) =
-            (segments.parts(), RenderOptions { join: true, ..Default::default() });
+        let parts = segments.parts();
         let all = 0..parts.len();
-        let rendered = self.0.render(&[all], &parts, &segments.trained, options, 1);
+        let rendered = self.0.render(&[all], &parts, &segments.trained, true, 1);
         let rendered = rendered.map_err(error)?;
         object([
             ("ids", Uint32Array::from(&*rendered.ids).into()),

@@ -23,20 +23,8 @@ pub enum Segment<'t> {
     Text(&'t str),
     /// One id, usually of a special token.
     Id(u32),
-    /// The end of a message: texts are not joined across it, and truncation may cut here.
+    /// The end of a message: texts are not joined across it.
     End,
-}
-
-/// How to render.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct RenderOptions {
-    /// Encode adjacent texts as one text. An id that covers both trained and untrained bytes then
-    /// counts as trained.
-    pub join: bool,
-    /// Keep at most this many ids of each conversation.
-    pub max_tokens: Option<usize>,
-    /// Cut only at the end of a message.
-    pub whole_messages: bool,
 }
 
 /// The concatenated ids of many conversations.
@@ -52,20 +40,20 @@ pub struct Rendered {
 
 impl Tokenizer {
     /// Render conversations on up to `threads` threads. Each conversation is a range of `segments`;
-    /// `trained` has one entry for each segment.
+    /// `trained` has one entry for each segment. With `join`, adjacent texts are encoded as one; an
+    /// id that covers both trained and untrained bytes then counts as trained.
     ///
     /// Fails if encoding a text fails.
     ///
     /// ```
-    /// use bytepair::bulk::conversations::{RenderOptions, Segment::{Id, Text}};
+    /// use bytepair::bulk::conversations::Segment::{Id, Text};
     /// # use bytepair::{Pattern, Tokenizer, Vocabulary};
     /// # let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
     /// # let vocabulary = Vocabulary::new(bytes, [("<|bos|>".to_owned(), 256)])?;
     /// # let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
     /// let segments = [Id(256), Text("hi"), Text("yo")];
     /// let trained = [false, false, true];
-    /// let options = RenderOptions::default();
-    /// let rendered = tokenizer.render(&[0..3], &segments, &trained, options, 1)?;
+    /// let rendered = tokenizer.render(&[0..3], &segments, &trained, false, 1)?;
     /// assert_eq!(rendered.ids, [256, 104, 105, 121, 111]);
     /// assert_eq!(rendered.mask, [0, 0, 0, 1, 1]);
     /// # Ok::<(), bytepair::Error>(())
@@ -76,12 +64,12 @@ impl Tokenizer {
         conversations: &[Range<usize>],
         segments: &[Segment<'_>],
         trained: &[bool],
-        options: RenderOptions,
+        join: bool,
         threads: usize,
     ) -> Result<Rendered> {
         let weight = |range: &Range<usize>| segments[range.clone()].iter().map(weight).sum();
         let share = |share: Range<usize>| -> Result<Rendered> {
-            let mut canvas = Canvas::new(self, options)?;
+            let mut canvas = Canvas::new(self, join)?;
             for range in &conversations[share] {
                 canvas.render(&segments[range.clone()], &trained[range.clone()])?;
             }
@@ -115,7 +103,7 @@ type TrainedSpan = (usize, bool);
 /// The output and the buffers of one thread.
 struct Canvas<'k> {
     tokenizer: &'k Tokenizer,
-    options: RenderOptions,
+    join: bool,
     message: &'k EncodeOptions,
     call: EncodeCall<'k>,
     out: Rendered,
@@ -127,50 +115,28 @@ struct Canvas<'k> {
 }
 
 impl<'k> Canvas<'k> {
-    fn new(tokenizer: &'k Tokenizer, options: RenderOptions) -> Result<Self> {
+    fn new(tokenizer: &'k Tokenizer, join: bool) -> Result<Self> {
         let (encoder, message) = tokenizer.encoder().of_messages()?;
         let (out, text, spans, before) = Default::default();
-        Ok(Self { tokenizer, options, message, call: encoder.call(), out, text, spans, before })
+        Ok(Self { tokenizer, join, message, call: encoder.call(), out, text, spans, before })
     }
 
     fn render(&mut self, segments: &[Segment<'_>], trained: &[bool]) -> Result<()> {
         let start = self.out.ids.len();
         self.before = PartStart::Text;
-        let limit = start.saturating_add(self.options.max_tokens.unwrap_or(usize::MAX));
-        let mut last_end = start;
         for (segment, &trained) in segments.iter().zip(trained) {
             match *segment {
-                Segment::Text(text) if self.options.join => self.buffer(text, trained)?,
+                Segment::Text(text) if self.join => self.buffer(text, trained)?,
                 Segment::Text(text) => self.encode(text, trained)?,
                 Segment::Id(id) => {
                     self.flush()?;
                     self.push(id, trained)?;
                 }
-                Segment::End => {
-                    self.flush()?;
-                    last_end =
-                        if self.out.ids.len() <= limit { self.out.ids.len() } else { last_end };
-                }
-            }
-            // One id beyond the limit decides how the conversation ends; the rest need not be
-            // encoded.
-            if self.out.ids.len() > limit {
-                break;
+                Segment::End => self.flush()?,
             }
         }
         self.flush()?;
-        self.finish(start, limit, last_end)
-    }
-
-    /// Truncate the conversation whose ids begin at `start`, and record its length.
-    fn finish(&mut self, start: usize, limit: usize, last_end: usize) -> Result<()> {
-        if self.out.ids.len() > limit {
-            let end = if self.options.whole_messages { last_end } else { limit };
-            self.out.ids.truncate(end);
-            self.out.mask.truncate(end);
-        }
-        let length = self.out.ids.len() - start;
-        memory::push(&mut self.out.lengths, length)
+        memory::push(&mut self.out.lengths, self.out.ids.len() - start)
     }
 
     fn push(&mut self, id: u32, trained: bool) -> Result<()> {
@@ -253,7 +219,7 @@ fn is_trained(spans: &[TrainedSpan], start: usize, end: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Segment::{End, Id, Text};
+    use super::Segment::Text;
     use super::*;
     use crate::pretokenize::Pattern;
     use crate::rules::{Normalizer, NormalizerStep, TextRules};
@@ -269,18 +235,17 @@ mod tests {
         Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2").unwrap()).expect("valid")
     }
 
-    fn render(segments: &[(Segment<'_>, bool)], options: RenderOptions) -> Rendered {
+    fn render(segments: &[(Segment<'_>, bool)], join: bool) -> Rendered {
         let (parts, trained): (Vec<_>, Vec<_>) = segments.iter().copied().unzip();
         let all = 0..parts.len();
-        tokenizer().render(&[all], &parts, &trained, options, 1).expect("renders")
+        tokenizer().render(&[all], &parts, &trained, join, 1).expect("renders")
     }
 
     #[test]
     fn the_text_of_a_special_token_stays_text() {
-        let joined = RenderOptions { join: true, ..RenderOptions::default() };
-        for options in [RenderOptions::default(), joined] {
+        for join in [false, true] {
             let rendered =
-                render(&[(Text("<b>"), false), (Text("<"), true), (Text("b>"), true)], options);
+                render(&[(Text("<b>"), false), (Text("<"), true), (Text("b>"), true)], join);
             assert!(!rendered.ids.contains(&BOS));
         }
     }
@@ -288,10 +253,10 @@ mod tests {
     #[test]
     fn adjacent_texts_join_only_on_request() {
         let segments = [(Text("xa"), false), (Text("b"), true), (Text("c"), false)];
-        let apart = render(&segments, RenderOptions::default());
+        let apart = render(&segments, false);
         assert_eq!(apart.ids, [120, 97, 98, 99]);
         assert_eq!(apart.mask, [0, 0, 1, 0]);
-        let joined = render(&segments, RenderOptions { join: true, ..RenderOptions::default() });
+        let joined = render(&segments, true);
         assert_eq!(joined.ids, [120, 257, 99]);
         assert_eq!(joined.mask, [0, 1, 0]);
     }
@@ -304,7 +269,6 @@ mod tests {
         let rules = TextRules { normalizer, ..Pattern::from_regex(r"\S+|\s+").into() };
         let tokenizer = Tokenizer::from_ranks(vocabulary, rules).expect("valid");
         let segments = [Text("e\u{301}x"), Text("e"), Text("\u{301}y")];
-        let options = RenderOptions { join: true, ..RenderOptions::default() };
         let all = 0..segments.len();
         for (trained, mask) in [
             ([false, true, false], [0, 0, 1, 0]),
@@ -312,28 +276,10 @@ mod tests {
             ([false, false, true], [0, 0, 1, 1]),
         ] {
             let all = all.clone();
-            let rendered = tokenizer.render(&[all], &segments, &trained, options, 1).unwrap();
+            let rendered = tokenizer.render(&[all], &segments, &trained, true, 1).unwrap();
             assert_eq!(rendered.ids, [256, 120, 256, 121]);
             assert_eq!(rendered.mask, mask);
         }
-    }
-
-    #[test]
-    fn truncation_cuts_ids_or_whole_messages() {
-        let segments =
-            [(Id(BOS), false), (Text("xy"), false), (End, false), (Text("zz"), true), (End, false)];
-        let cut = |max_tokens, whole_messages| {
-            render(
-                &segments,
-                RenderOptions { join: false, max_tokens: Some(max_tokens), whole_messages },
-            )
-        };
-        assert_eq!(cut(4, false).ids, [BOS, 120, 121, 122]);
-        assert_eq!(cut(4, false).mask, [0, 0, 0, 1]);
-        assert_eq!(cut(4, true).ids, [BOS, 120, 121]);
-        assert_eq!(cut(5, true).ids, [BOS, 120, 121, 122, 122]);
-        assert_eq!(cut(2, true).ids, [0; 0]);
-        assert_eq!(cut(0, false).ids, [0; 0]);
     }
 
     proptest! {
@@ -344,7 +290,7 @@ mod tests {
             let each: Vec<_> = (0..segments.len()).map(|i| i..i + 1).collect();
             let tokenizer = tokenizer();
             let render = |threads| {
-                tokenizer.render(&each, &segments, &trained, RenderOptions::default(), threads)
+                tokenizer.render(&each, &segments, &trained, false, threads)
             };
             prop_assert_eq!(render(1), render(3));
         }

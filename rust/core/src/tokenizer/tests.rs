@@ -9,7 +9,7 @@ use std::{env, fs, process, thread};
 
 use proptest::prelude::*;
 
-use crate::bulk::conversations::{RenderOptions, Segment};
+use crate::bulk::conversations::Segment;
 use crate::bulk::dropout::Dropout;
 use crate::bulk::text_file::FileOptions;
 use crate::encode::EncodeOptions;
@@ -338,9 +338,8 @@ fn in_file(tok: &Tokenizer, special: &Special, text: &str) -> Vec<u32> {
 fn in_conversation(tok: &Tokenizer, pieces: &[String]) -> Vec<u32> {
     let segments: Vec<_> = pieces.iter().map(|piece| Segment::Text(piece)).collect();
     let trained: Vec<bool> = (0..segments.len()).map(|at| at % 2 == 0).collect();
-    let join = RenderOptions { join: true, ..RenderOptions::default() };
     let both = [0..segments.len(), 0..segments.len()];
-    let rendered = tok.render(&both, &segments, &trained, join, 2).unwrap();
+    let rendered = tok.render(&both, &segments, &trained, true, 2).unwrap();
     let (one, other) = rendered.ids.split_at(rendered.lengths[0]);
     assert_eq!(one, other);
     one.to_vec()

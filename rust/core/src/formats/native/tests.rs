@@ -1,7 +1,7 @@
 //! A small file, damaged in every way.
 
 use super::*;
-use crate::bulk::conversations::{RenderOptions, Segment};
+use crate::bulk::conversations::Segment;
 use crate::formats::native::container::sign;
 use crate::tokenizer::offsets::Keep;
 use crate::{Pattern, Special, Text, Vocabulary};
@@ -120,9 +120,8 @@ fn use_it(tokenizer: &Tokenizer) {
     }
     let _either = (tokenizer.merges().len(), tokenizer.fingerprint().len());
     let segments = [Segment::Text(TEXT), Segment::Text(TEXT)];
-    let render = RenderOptions { join: true, ..RenderOptions::default() };
     let whole = std::iter::once(0..2).collect::<Vec<_>>();
-    let _either = tokenizer.render(&whole, &segments, &[true, false], render, 1);
+    let _either = tokenizer.render(&whole, &segments, &[true, false], true, 1);
     let _either = write_sections(tokenizer, true).unwrap();
 }
 
