@@ -310,6 +310,19 @@ def test_what_an_arrow_file_repeats_is_converted_in_parts(
                 texts(tmp_path / "a.arrow")
 
 
+@pytest.mark.timeout(20)
+def test_a_column_of_many_nulls_in_memory_is_refused() -> None:
+    nulls = pa.Array.from_buffers(pa.null(), 1 << 40, [None])
+    for data in (nulls, pa.chunked_array([nulls]), pa.table({"text": nulls})):
+        with told(CorpusError, "all without a value"):
+            bytepair.count(data)
+    tok = bytepair.train(["a text"], 265)
+    with told(CorpusError, "all without a value"):
+        tok.encode_batch_to_numpy(nulls)
+    with told(CorpusError, "all without a value"):
+        bytepair.compat.encode_arrow(tok, nulls)
+
+
 @given(rows=st.lists(st.text(max_size=9), max_size=9), start=st.integers(0, 9))
 def test_characters_are_those_of_python(rows: list[str], start: int) -> None:
     data = np.frombuffer("".join(rows).encode(), np.uint8)

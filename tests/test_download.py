@@ -318,6 +318,13 @@ def test_no_file_has_the_name_of_a_temporary_file_of_another(
     assert left(tmp_path) == []
 
 
+def test_no_file_is_the_folder_of_another(server: Server, tmp_path: Path) -> None:
+    for name in ("a.parquet/b.parquet", "a.parquet/b/c.parquet"):
+        with told(DownloadError, "'a.parquet' is a file"):
+            fetch_all([Remote(f"{server.url}/ok/1", one) for one in (name, "a.parquet")], tmp_path)
+    assert left(tmp_path) == []
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs links")
 def test_folders_of_files_are_no_links(server: Server, tmp_path: Path) -> None:
     (other := tmp_path / "other").mkdir()

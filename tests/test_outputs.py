@@ -10,6 +10,7 @@ import sys
 import warnings
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -449,6 +450,16 @@ def test_another_file_of_the_same_relative_name_is_another_input(
     monkeypatch.chdir(tmp_path / "sub")
     with told(ShardError, "inputs_from"):
         one("in", trained, tmp_path / "out")
+
+
+def test_a_record_of_inputs_may_name_no_possible_folder(
+    source: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    made = one(source, trained, tmp_path / "out")
+    job = {**made.job, "inputs_from": ["a" * 300, "../" * 300 + "\0"]}
+    replace(made, job=job).save(tmp_path / "out")
+    with told(ShardError, "inputs_from"):
+        one(source, trained, tmp_path / "out")
 
 
 def test_a_corpus_is_moved_with_its_shards_or_alone(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: The number of rows that are converted at once of a dictionary or of views, in which a few bytes
 #: may stand for a long text.
 _BATCH_ROWS: Final = 1024
-#: The number of rows of a column without a value, which take no bytes in a file.
+#: The number of rows of a column without a value, which take no bytes.
 _MOST_NULLS: Final = 1 << 24
 
 
@@ -54,6 +54,7 @@ def import_column(source: Any) -> pa.Array | pa.ChunkedArray:
         )
     data = import_data(source)
     if isinstance(data, pa.Array | pa.ChunkedArray):
+        check_nulls(data, "the column")
         return data
     # DuckDB has no type for columns: the column of a relation is a relation of one column.
     if type(source).__name__ != "DuckDBPyRelation" or len(data.schema) != 1:
@@ -158,6 +159,14 @@ def check_column(column: str, schema: pa.Schema, place: str) -> None:
         raise CorpusError(text, hint=error.hint) from None
 
 
+def check_nulls(array: pa.Array | pa.ChunkedArray, place: str) -> None:
+    """Raise a `CorpusError` if a column states very many rows, of which none takes any bytes."""
+    from bytepair._internal.extras import pyarrow as pa
+
+    if pa.types.is_null(array.type) and len(array) > _MOST_NULLS:
+        raise CorpusError(f"{place} states {len(array):,} rows, all without a value")
+
+
 def open_ipc(source: Any) -> pa.RecordBatchReader:
     """Open an Arrow file, which has an index, or a stream, which has none; by path, or opened."""
     from bytepair._internal.extras import pyarrow as pa
@@ -191,8 +200,7 @@ def write_parquet(source: Any, field: str, name: str, into: IO[bytes]) -> None:
                 values = batch.column(field)
                 if values.type in text_of:
                     values = values.view(text_of[values.type])
-                if pa.types.is_null(values.type) and len(values) > _MOST_NULLS:
-                    raise CorpusError(f"{name} states {len(values):,} rows, all without a value")
+                check_nulls(values, name)
                 has_texts = values.type in text_of.values()
                 rows = len(values) or 1 if has_texts else _BATCH_ROWS
                 for start in range(0, len(values), rows):

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from threading import Event, Lock
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
@@ -220,9 +220,7 @@ def fetch_all(
     files: list[Remote], dir: Path, *, workers: int = 4, progress: bool | Callback | None = None
 ) -> list[Path]:
     """Download files in parallel; the first failure cancels the others."""
-    for file in files:
-        if re.fullmatch(r"(?:.*/)?\.[^/]*\.(?:partial|lock)", file.name):
-            raise DownloadError(f"{file.name!r} has the name of a temporary file")
+    _check_names({file.name for file in files})
     stop, lock, sizes, got = Event(), Lock(), dict[int, int](), Counter[int]()
     with Bar(progress) as bar, ThreadPoolExecutor(workers, "bytepair-download") as pool:
 
@@ -259,6 +257,16 @@ def fetch_all(
                 stop.set()
                 pool.shutdown(cancel_futures=True)
         return [task.result() for task in [*failed, *tasks]][len(failed) :]
+
+
+def _check_names(names: set[str]) -> None:
+    """Check that no file has the name of a temporary file, or of a folder of another one."""
+    for name in names:
+        if re.fullmatch(r"(?:.*/)?\.[^/]*\.(?:partial|lock)", name):
+            raise DownloadError(f"{name!r} has the name of a temporary file")
+        for parent in map(str, PurePosixPath(name).parents):
+            if parent in names:
+                raise DownloadError(f"{parent!r} is a file, and the folder of {name!r}")
 
 
 def fetch(

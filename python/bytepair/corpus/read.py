@@ -498,11 +498,13 @@ def _read_arrow(data: Any, column: str) -> Iterator[Column]:
             raise CorpusError(f"{name} is of type {type(item).__name__}, not Arrow data")
         source = arrow.import_data(item)
         if isinstance(source, pa.Array | pa.ChunkedArray):
+            arrow.check_nulls(source, name)
             chunks = [source] if isinstance(source, pa.Array) else source.chunks
             yield from (arrow.column(chunk, name) for chunk in chunks)
             continue
         arrow.check_column(column, source.schema, name)
         for batch in source:
+            arrow.check_nulls(batch.column(column), name)
             for start in range(0, batch.num_rows, BATCH_ROWS):
                 yield arrow.column(batch.slice(start, BATCH_ROWS).column(column), name)
 
