@@ -15,10 +15,6 @@ import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sys import UnraisableHookArgs
 
 #: The threshold of the garbage collector, in allocations since its last run.
 GC_OBJECTS = 100_000
@@ -32,7 +28,7 @@ KEPT_BYTES = (32 << 20) - (64 << 10)
 RETURN_SECONDS = 0.01
 
 
-def repeat_lost_interrupt(unraisable: UnraisableHookArgs) -> None:
+def repeat_lost_interrupt(unraisable: sys.UnraisableHookArgs) -> None:
     """Raise Ctrl-C again if Python discards it, else report the exception as Python does.
 
     Python discards what a finalizer or a callback of a weak reference raises (the import system has

@@ -112,10 +112,6 @@ class DataPlan:
                 f"{each / 1e6:,.1f} million parameters ({self.vocab_size:,} x {self.width:,}), "
                 f"{each / self.params:.1%} of the model; twice if input and output are not tied"
             )
-            rows["larger"] = (
-                f"{2 * self.vocab_size:,} ids would add {each / 1e6:,.1f} million per table, "
-                f"{100 * each / self.params:.1f} % of the model"
-            )
         if self.shards > self.available:
             rows["warning"] = (
                 f"the data set is too small: it has {self.available:,} shards and {self.shards:,} "

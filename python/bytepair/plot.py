@@ -2,7 +2,7 @@
 
 `bars` shows one number per row, `dots` several numbers per row, `lines` one quantity as a function
 of another, and `sizes` a sweep. As in pandas and seaborn, each draws on the axes `ax`, or on new
-ones, and returns them:
+ones, and returns them; `title` is that of the plot, and `unit` that of the numbers:
 
     bytepair.plot.sizes(sweep).figure.savefig("sizes.svg")
 """
@@ -37,14 +37,7 @@ def bars(
     strong: Sequence[str] = (),
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a horizontal bar chart.
-
-    Args:
-        rows: the number of each row, by label.
-        title: the title of the plot.
-        unit: the unit of the numbers.
-        strong: the labels of highlighted rows.
-        ax: the axes to draw on; None means new ones.
+    """Draw a horizontal bar chart: one bar per label, those in `strong` highlighted.
 
     Example:
         >>> import bytepair
@@ -69,11 +62,7 @@ def dots(
 ) -> Axes:
     """Draw a dot plot: one line per row, and one dot per series on it.
 
-    Args:
-        rows: for each row label, the numbers by series; the first row determines the series.
-        title: the title of the plot.
-        unit: the unit of the numbers.
-        ax: the axes to draw on; None means new ones.
+    `rows` has for each label the numbers by series; the first row determines the series.
 
     Example:
         >>> import bytepair
@@ -100,21 +89,14 @@ def lines(
     x: str = "",
     y: str = "",
     log_x: bool = False,
-    log_y: bool = False,
     marks: Mapping[str, tuple[float, float]] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw a line chart.
 
-    Args:
-        series: for each name, the x values and the y values; a series of one point is a dot.
-        title: the title of the plot.
-        x: the label of the x axis.
-        y: the label of the y axis.
-        log_x: whether the x axis is logarithmic.
-        log_y: whether the y axis is logarithmic; otherwise it begins at 0.
-        marks: points to highlight, by label.
-        ax: the axes to draw on; None means new ones.
+    `series` has for each name the x values and the y values; a series of one point is a dot. The
+    axes have the labels `x` and `y`, and with `log_x` a logarithmic x axis. `marks` are points to
+    highlight, by label.
 
     Example:
         >>> import bytepair
@@ -135,10 +117,7 @@ def lines(
     if log_x:
         ax.set_xscale("log", base=2)
         ax.xaxis.set_major_formatter("{x:,.0f}")
-    if log_y:
-        ax.set_yscale("log")
-    else:
-        ax.set_ylim(bottom=min(0, ax.get_ylim()[0]))
+    ax.set_ylim(bottom=min(0, ax.get_ylim()[0]))
     if len(series) > 1:
         ax.legend()
     return ax
@@ -147,10 +126,7 @@ def lines(
 def sizes(sweep: Sweep, corpus: str = "other text", *, ax: Axes | None = None) -> Axes:
     """Draw the bytes per token of every size, on the training text and on other text.
 
-    Args:
-        sweep: the result of `bytepair.evaluate.sweep`.
-        corpus: the name of the held-out text.
-        ax: the axes to draw on; None means new ones.
+    `sweep` is the result of `bytepair.evaluate.sweep`, and `corpus` the name of its other text.
 
     Example:
         >>> import bytepair
@@ -168,14 +144,9 @@ def sizes(sweep: Sweep, corpus: str = "other text", *, ax: Axes | None = None) -
         ends = [0, -1]
         line = sweep.sizes[ends], sweep.bytes_per_token[ends]
         series["between the ends of the curve"] = line
-    return lines(
-        series,
-        title="Bytes per token at every size of the vocabulary",
-        x="ids",
-        y="bytes per token",
-        marks={f"knee: {sweep.knee:,}": (sweep.knee, sweep.at(sweep.knee))},
-        ax=ax,
-    )
+    marks = {f"knee: {sweep.knee:,}": (sweep.knee, sweep.at(sweep.knee))}
+    title = "Bytes per token at every size of the vocabulary"
+    return lines(series, title=title, x="ids", y="bytes per token", marks=marks, ax=ax)
 
 
 def _new(height: float) -> Axes:

@@ -69,7 +69,8 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; turn interrupts and exceptions into messages and exit codes."""
         try:
-            return self._invoke_to_closed_pipe(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()
         except KeyboardInterrupt as error:
             if ctx.invoked_subcommand != "explore":  # a server always ends by Ctrl-C
                 more = "; run the same command again to resume"
@@ -80,22 +81,16 @@ class Commands(click.Group):
         except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise
         except Exception as error:
+            if isinstance(error, OSError) and is_closed_pipe(error):
+                # Python would report an error when it flushes stdout at exit.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                ctx.exit(0)
             _debug()
             problem, *hints = _reason(error)
             failure = CannotCompareError if ctx.invoked_subcommand == "compare" else Failure
             raise failure(problem, *hints) from None
-
-    def _invoke_to_closed_pipe(self, ctx: click.Context) -> Any:
-        try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-        except OSError as error:
-            if not is_closed_pipe(error):
-                raise
-            # Python would report an error when it flushes stdout at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            ctx.exit(0)
-        return result
+        else:
+            return result
 
 
 @click.group(

@@ -21,8 +21,8 @@ from bytepair.errors import BytepairError, BytepairWarning, shortened
 _COLORS: Final = {"error": "red", "warning": "yellow", "hint": "cyan"}
 
 
-class ErrorWithHints(click.ClickException):
-    """An error of a command: what is wrong, and hints that say what to do."""
+class Failure(click.ClickException):
+    """A command fails: what is wrong, and hints that say what to do."""
 
     def __init__(self, message: str, *hints: str, **place: Any) -> None:
         super().__init__(message, **place)
@@ -38,38 +38,32 @@ class ErrorWithHints(click.ClickException):
         return "; ".join([self.problem, *self.hints])
 
 
-class Failure(ErrorWithHints):
-    """A command fails."""
-
-
 class CannotCompareError(Failure):
     """A command fails whose exit code 1 is a result."""
 
     exit_code = 2
 
 
-class Misuse(ErrorWithHints, click.UsageError):
+class Misuse(Failure, click.UsageError):
     """A command is used in a way that is not allowed."""
 
 
-class BadValue(ErrorWithHints, click.BadParameter):
+class BadValue(Failure, click.BadParameter):
     """An option has a value that is not allowed."""
 
 
 def tell(kind: Literal["error", "warning", "hint"], message: str, *hints: str) -> None:
     """Write a message, and a line for each hint that is not empty."""
-    colored = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    for kind_of_line, text in [(kind, message), *(("hint", hint) for hint in hints if hint)]:
-        word = f"{kind_of_line}:"
-        if colored:
-            word = click.style(word, fg=_COLORS[kind_of_line], bold=True)
-        click.echo(f"{word} {_in_one_line(text)}", err=True)
+    color = False if os.environ.get("NO_COLOR") else None  # None is on a terminal only
+    for line, text in [(kind, message), *(("hint", hint) for hint in hints if hint)]:
+        word = click.style(f"{line}:", fg=_COLORS[line], bold=True)
+        click.echo(f"{word} {_in_one_line(text)}", err=True, color=color)
 
 
 def tell_of(error: click.ClickException) -> None:
     """Write an error of click or of a command, and its hints."""
-    hints = [*error.hints] if isinstance(error, ErrorWithHints) else []
-    text = error.problem if isinstance(error, ErrorWithHints) else error.format_message()
+    hints = [*error.hints] if isinstance(error, Failure) else []
+    text = error.problem if isinstance(error, Failure) else error.format_message()
     if isinstance(error, click.NoSuchOption) and error.possibilities:
         text, alike = error.message, sorted(error.possibilities)
         longer = [name for name in alike if name.startswith(error.option_name)]
@@ -148,11 +142,9 @@ def with_options(text: str, command: click.Command | None = None) -> str:
 
 def _running() -> click.Command | None:
     ctx = click.get_current_context(silent=True)
-    while ctx is not None and not isinstance(ctx.command, click.Group):
-        ctx = ctx.parent
-    if ctx is None or not isinstance(ctx.command, click.Group) or ctx.invoked_subcommand is None:
-        return None
-    return ctx.command.get_command(ctx, ctx.invoked_subcommand)
+    if ctx is not None and isinstance(ctx.command, click.Group):
+        return ctx.command.get_command(ctx, ctx.invoked_subcommand or "")
+    return ctx.command if ctx else None
 
 
 def is_closed_pipe(error: OSError) -> bool:

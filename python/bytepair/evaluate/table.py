@@ -9,7 +9,7 @@ from typing import Any
 
 from bytepair._internal.drawing import readable
 from bytepair.errors import CorpusError, visible
-from bytepair.evaluate.evaluation import Compression, Evaluation, Language, gini
+from bytepair.evaluate.evaluation import Compression, Evaluation, gini
 from bytepair.evaluate.vocabulary import RENYI_ORDER
 from bytepair.tokenizer import Tokenizer
 
@@ -125,15 +125,13 @@ def _languages(evaluation: Evaluation) -> Table:
     )
     head = ["language", "tokens", "bytes per token", "tokens per word"]
     head += [f"parity, {who}" for who in evaluation.tokenizers]
-    first_and_last = (evaluation.languages[0], *reversed(evaluation.languages[-10:]))
-    return Table("Languages", note, head, [_language(evaluation, one) for one in first_and_last])
-
-
-def _language(evaluation: Evaluation, one: Language) -> list[str]:
-    fertility = "–" if one.fertility is None else f"{one.fertility:.2f}"
-    numbers = [f"{one.tokens:,}", f"{one.bytes_per_token:.2f}", fertility]
-    parities = [f"{evaluation.parity[who][one.code]:.2f}" for who in evaluation.tokenizers]
-    return [one.name, *numbers, *parities]
+    rows = []
+    for one in (evaluation.languages[0], *reversed(evaluation.languages[-10:])):
+        fertility = "–" if one.fertility is None else f"{one.fertility:.2f}"
+        row = [one.name, f"{one.tokens:,}", f"{one.bytes_per_token:.2f}", fertility]
+        row += [f"{evaluation.parity[who][one.code]:.2f}" for who in evaluation.tokenizers]
+        rows.append(row)
+    return Table("Languages", note, head, rows)
 
 
 def _use(evaluation: Evaluation) -> Table:
