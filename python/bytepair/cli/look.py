@@ -17,7 +17,7 @@ import click
 
 import bytepair
 from bytepair.cli import option
-from bytepair.cli.messages import Misuse, in_words, tell
+from bytepair.cli.messages import Failure, Misuse, in_words, tell
 from bytepair.cli.option import OUTPUT_FILE
 from bytepair.corpus.files import Files, announce, files_matching, of_split, splits_of
 from bytepair.errors import visible
@@ -235,7 +235,11 @@ def explore(
     if export is not None:
         if text is None and all_views and sys.stdin.isatty():
             text = PROMPT
-        text = sys.stdin.buffer.read().decode(errors="replace") if text is None else text
+        try:
+            text = sys.stdin.buffer.read().decode() if text is None else text
+        except UnicodeDecodeError as error:
+            problem = f"standard input is not UTF-8 at byte {error.start}"
+            raise Failure(problem, "convert it, for example with iconv") from None
         page = bytepair.explore.to_html(loaded, text, special=special == "all", all_views=all_views)
         write_whole(export, page.encode())
         click.echo(f"{export.stat().st_size / 1e3:,.0f} kB: {export}")
