@@ -25,9 +25,6 @@ GPT4_PATTERN: Final = (
     r"| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
 )
 
-#: How rustbpe's error begins, which callers may look for.
-_UNKNOWN: Final = "Unknown token id"
-
 
 class Tokenizer:
     """A tokenizer that is empty until it is trained, as rustbpe's is.
@@ -87,16 +84,11 @@ class Tokenizer:
         return self._tokenizer.encode_batch(texts) if self._pattern else [[] for _ in texts]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Decode ids.
-
-        Raises:
-            ValueError: if an id is unknown.
-            UnicodeDecodeError: if the bytes are not UTF-8.
-        """
+        """Decode ids; a ValueError if one is unknown or the bytes are not UTF-8."""
         try:
             return self._tokenizer.decode(ids, errors="strict")
         except UnknownIdError as error:
-            raise UnknownIdError(f"{_UNKNOWN}: {error}") from None
+            raise UnknownIdError(f"Unknown token id: {error}") from None  # begins as rustbpe's
 
     def batch_decode(self, batch_ids: Sequence[Sequence[int]]) -> list[str]:
         """Decode many lists of ids."""

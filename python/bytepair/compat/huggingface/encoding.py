@@ -86,16 +86,13 @@ class Engine(NamedTuple):
     places: bool
 
 
-def engine_of(original: tokenizers.Tokenizer, equal: Tokenizer | None = None) -> Engine | str:
-    """The engine for a tokenizer that neither truncates nor pads, or the reason why there is none.
-
-    `equal` is one that gives its ids, if nothing but the post-processor changed since.
-    """
+def engine_of(original: tokenizers.Tokenizer) -> Engine | str:
+    """The engine for a tokenizer that does not truncate or pad, or why there is none."""
     added = original.get_added_tokens_decoder()
     try:
-        tokenizer = equal or load(original)
+        tokenizer = load(original)
         rules, missing = _core.text_rules(tokenizer), uncovered(tokenizer)
-        if equal is None and (missing or rules.has_symbols):  # as `tokenizers` leaves them out
+        if missing or rules.has_symbols:  # as `tokenizers` leaves them out
             tokenizer = Tokenizer(_core.with_uncovered_dropped(tokenizer, True))
         frames = _frame(original, tokenizer, False), _frame(original, tokenizer, True)
     except Exception as error:  # `tokenizers` has no other class for its own
@@ -293,8 +290,6 @@ def encode(call: Call, texts: Sequence[Any]) -> list[Encoding] | None:
     if lists is None:
         return None
     frame = call.engine.frames[call.special]
-    if len(texts) == 1 and call.truncation is call.padding is None:
-        return [Encoding(call, frame, texts[0], lists[0])]
     encodings = []
     for text, ids in zip(texts, lists, strict=True):
         kept = ids if call.truncation is None else _truncated(call.truncation, frame, ids)

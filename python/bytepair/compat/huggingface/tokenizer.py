@@ -12,13 +12,14 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair.compat.conversions import to_huggingface
 from bytepair.compat.huggingface import encoding as encodings
-from bytepair.compat.huggingface.encoding import Engine, Settings, engine_of, state_of, theirs
+from bytepair.compat.huggingface.encoding import Call, Engine, Settings, state_of, theirs
 from bytepair.errors import BytepairError
 from bytepair.tokenizer import Tokenizer as BytepairTokenizer
 
@@ -42,14 +43,13 @@ def _component(name: str) -> property:
 
     def component(self: Tokenizer) -> Any:
         with self._lock:
-            if name not in self._states:
-                self._states[name] = state_of(self._original, name)
+            self._states.setdefault(name, state_of(self._original, name))
             return getattr(self._original, name)
 
     def replace(self: Tokenizer, value: Any) -> None:
         with self._lock:
             setattr(self._original, name, value)
-            self._forget(name)
+            self._engine = None
 
     return property(component, replace, doc=f"The `{name}` of the original.")
 
@@ -86,9 +86,7 @@ class Tokenizer:
         self._original: tokenizers.Tokenizer = model
         self._settings = _settings_of(model)
         self._engine: Engine | str | None = None
-        self._equal: BytepairTokenizer | None = None  # makes the first engine without a conversion
         self._states: dict[str, Any] = {}  # of components that others may change in place
-        self._calls: dict[bool, encodings.Call | None] = {}  # with and without special tokens
 
     from_str, from_buffer = _reader("from_str"), _reader("from_buffer")
     from_file, from_pretrained = _reader("from_file"), _reader("from_pretrained")
@@ -123,49 +121,27 @@ class Tokenizer:
 
     def _current(self) -> Engine | str:
         """The engine for the tokenizer as it is now, or the reason why there is none."""
-        if self._states:
-            self._check_states()
-        return self._engine or self._make_engine()
-
-    def _check_states(self) -> None:
-        """Discard the engine if a component was changed in place."""
-        with self._lock:
-            for name, state in self._states.items():
-                self._states[name] = state_of(self._original, name)
-                if self._states[name] != state:
-                    self._forget(name)
-
-    def _make_engine(self) -> Engine | str:
-        with self._lock:
-            if self._engine is None:
-                with self._set((False, None, None)):
-                    self._engine = engine_of(self._original, self._equal)
-                self._states = {name: state_of(self._original, name) for name in self._states}
-                if isinstance(self._engine, str):
-                    logger.warning("%s runs on tokenizers: %s", self.name, self._engine)
-                else:
-                    self._equal = self._engine.tokenizer
-            return self._engine
-
-    def _forget(self, component: str = "") -> None:
-        """Discard the engine, since a component changed."""
-        if component != "post_processor":
-            self._equal = None
-        self._engine = None
-        self._calls = {}
+        engine = self._engine
+        if engine is None or self._states:
+            with self._lock:
+                states = {name: state_of(self._original, name) for name in self._states}
+                if self._engine is None or states != self._states:
+                    self._states = states
+                    with self._set((False, None, None)):
+                        self._engine = encodings.engine_of(self._original)
+                    if isinstance(self._engine, str):
+                        logger.warning("%s runs on tokenizers: %s", self.name, self._engine)
+                engine = self._engine
+        return engine
 
     @contextmanager
     def _set(self, settings: Settings) -> Iterator[None]:
         with self._lock:
-            before = self._settings
-            if settings == before:
-                yield
-                return
             _apply(self._original, settings)
             try:
                 yield
             finally:
-                _apply(self._original, before)
+                _apply(self._original, self._settings)
 
     def encode(
         self,
@@ -195,24 +171,15 @@ class Tokenizer:
 
     def _fast(self, inputs: Sequence[Any], special: bool) -> list[Any] | None:
         """The encodings by bytepair, or None if the original must compute them."""
-        if self._states:
-            self._check_states()
-        try:
-            call = self._calls[special]
-        except KeyError:
-            with self._lock:
-                engine, call = self._current(), None
-                split, truncation, padding = self._settings
-                if not isinstance(engine, str) and not split:
-                    call = encodings.Call(self, engine, bool(special), truncation, padding)
-                self._calls[special] = call
-        if call is None:
+        engine = self._current()
+        split, truncation, padding = self._settings
+        if split or isinstance(engine, str):
             return None
         if getattr(inputs, "ndim", 0) == 1:  # an array of numpy
             inputs = inputs.tolist()  # type: ignore[attr-defined]
         if not isinstance(inputs, list | tuple) or not inputs:
             return None
-        return encodings.encode(call, inputs)
+        return encodings.encode(Call(self, engine, bool(special), truncation, padding), inputs)
 
     def encode_original(self, text: str, special: bool, settings: Settings) -> tokenizers.Encoding:
         """Encode a text with the original, possibly with other settings."""
@@ -271,9 +238,9 @@ class Tokenizer:
             how = {option: theirs(value) for option, value in how.items()}
             result = getattr(self._original, name)(*map(theirs, args), **how)
             if name in _CHANGES:
-                self._forget()
+                self._engine = None
             if name in _SETTINGS:
-                self._settings, self._calls = _settings_of(self._original), {}
+                self._settings = _settings_of(self._original)
             return result
 
     normalizer, pre_tokenizer = _component("normalizer"), _component("pre_tokenizer")
@@ -289,7 +256,7 @@ class Tokenizer:
     def encode_special_tokens(self, value: bool) -> None:
         with self._lock:
             self._original.encode_special_tokens = value
-            self._settings, self._calls = _settings_of(self._original), {}
+            self._settings = _settings_of(self._original)
 
     @property
     def is_bare(self) -> bool:
@@ -299,14 +266,12 @@ class Tokenizer:
     @property
     def truncation(self) -> dict[str, Any] | None:
         """How texts are truncated, if they are."""
-        settings = self._settings[1]
-        return settings and dict(settings)
+        return copy(self._settings[1])
 
     @property
     def padding(self) -> dict[str, Any] | None:
         """How texts are padded, if they are."""
-        settings = self._settings[2]
-        return settings and dict(settings)
+        return copy(self._settings[2])
 
 
 #: The methods of the original that change the model, those that change the settings, and others
