@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import check_kind, integers
@@ -42,19 +43,8 @@ _OF_TRAINING: Final = {
 }  # fmt: skip
 
 
-class PretokenCounts(Protocol):
-    """The interface of `bytepair.Counts`: how often each pretoken of a corpus occurs."""
-
-    @property
-    def pattern(self) -> str:
-        """The split pattern, as a regular expression."""
-
-    def items(self) -> list[tuple[bytes, int]]:
-        """The pretokens with their counts."""
-
-
-#: The argument that determines which tokens are kept.
-Keep: TypeAlias = PretokenCounts | Mapping[int, int] | Iterable[int] | int | None
+#: What is kept: `bytepair.Counts`, how often each id occurs, ids, or a number of ids.
+Keep: TypeAlias = Any | Mapping[int, int] | Iterable[int] | int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,17 +114,19 @@ def prune(
     ranks, special = tokenizer.mergeable_ranks(), tokenizer.special_tokens
     twins = _core.twin_ids(tokenizer)
     old = sorted({*(ranks[token] for token in remaining), *special.values(), *twins})
-    new = {id: place for place, id in enumerate(old)}
-    left_out = _OF_TRAINING if len(remaining) < len(ranks) else ()
-    notes = {name: value for name, value in tokenizer.notes.items() if name not in left_out}
-    tokens = {token: new[id] for token, id in ranks.items() if id in new}
-    names = {name: new[id] for name, id in special.items()}
-    of_twins = {new[id]: tokenizer.token_bytes(id) for id in twins}
-    model = renumbered(tokenizer, tokens, names, notes, of_twins)
     ids = np.full(tokenizer.vocab_size, -1, np.int32)
     ids[old] = np.arange(len(old))
     if (ids >= 0).all():  # nothing goes; a new model would lack the counts of the merges
         return Pruned(tokenizer, ids)
+    new = {id: place for place, id in enumerate(old)}
+    left_out = _OF_TRAINING if len(remaining) < len(ranks) else ()
+    model = renumbered(
+        tokenizer,
+        {token: new[id] for token, id in ranks.items() if id in new},
+        {name: new[id] for name, id in special.items()},
+        {name: value for name, value in tokenizer.notes.items() if name not in left_out},
+        {new[id]: tokenizer.token_bytes(id) for id in twins},
+    )
     return Pruned(type(tokenizer)(model).replace(repeats=_core.repeats(tokenizer)), ids)
 
 
@@ -143,30 +135,29 @@ def _tokens_to_keep(
 ) -> set[bytes]:
     if (keep is None) == (drop is None):
         raise ArgumentError("pass either keep (what to keep) or drop (the ids to remove)")
-    is_counts = hasattr(keep, "items")
-    if vocab_size is not None and not is_counts:
+    if vocab_size is not None and not hasattr(keep, "items"):
         message = "vocab_size needs counts, which determine what to keep"
         raise ArgumentError(message, option="vocab_size", value=vocab_size)
     tokens, pairs = tokenizer.mergeable_ranks(), parents(tokenizer)
+    occurrences: dict[bytes, int] = {}
+    if isinstance(keep, int | Integral):  # tokens that do not occur go from the highest id on
+        vocab_size, chosen = int(keep), set(tokens)
+    elif hasattr(keep, "items"):
+        occurrences = uses(tokenizer, keep)
+        chosen = tokens.keys() & occurrences.keys()
+    elif keep is not None:
+        chosen = _ordinary(tokenizer, keep)
+    else:
+        chosen = tokens.keys() - _ordinary(tokenizer, drop or ())
     special = set(tokenizer.special_tokens.values())
     # Bytes, tokens that are special tokens as well, and the intermediate tokens of both.
     own = {token for token, id in tokens.items() if len(token) == 1 or id in special}
     always = with_ancestors(own, pairs)
-    if isinstance(keep, int | Integral):
-        return _first(tokens, pairs, always, _room(tokenizer, int(keep), always))
-    if is_counts:
-        occurrences = uses(tokenizer, keep)
-        candidates = with_ancestors({t for t in tokens if occurrences.get(t)} | always, pairs)
-        if vocab_size is None:
-            return candidates
-        pairs = {token: pair for token, pair in pairs.items() if token in candidates}
-        return cut(
-            candidates, pairs, occurrences, tokens, _room(tokenizer, vocab_size, always), always
-        )
-    if keep is not None:
-        return with_ancestors(_ordinary(tokenizer, keep) | always, pairs)
-    assert drop is not None
-    return with_ancestors((tokens.keys() - _ordinary(tokenizer, drop)) | always, pairs)
+    chosen = with_ancestors(chosen | always, pairs)
+    if vocab_size is None:
+        return chosen
+    pairs = {token: pair for token, pair in pairs.items() if token in chosen}
+    return cut(chosen, pairs, occurrences, tokens, _room(tokenizer, vocab_size, always), always)
 
 
 def _ordinary(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> set[bytes]:
@@ -184,35 +175,21 @@ def _unmerged_ids(tokenizer: _core.Tokenizer) -> set[int]:
 
 def _room(tokenizer: _core.Tokenizer, vocab_size: int, always: set[bytes]) -> int:
     """The number of ordinary tokens in a vocabulary of this size."""
-    room = vocab_size - len(_unmerged_ids(tokenizer))
-    if room < len(always):
-        special, least = len(tokenizer.special_tokens), vocab_size - room + len(always)
+    beside = len(_unmerged_ids(tokenizer))
+    if vocab_size < (least := beside + len(always)):
+        special = len(tokenizer.special_tokens)
         what = f"{special} special tokens and {least - special} bytes, which are always kept"
         text = f"vocab_size {vocab_size} is too small for the {what}"
         raise VocabularyError(text, option="vocab_size", hint=f"pass at least {least}")
-    return room
+    return vocab_size - beside
 
 
-def _first(tokens: dict[bytes, int], pairs: Parents, chosen: set[bytes], room: int) -> set[bytes]:
-    """The tokens with the lowest ids, as many as there is room for."""
-    chosen = set(chosen)
-    for token in sorted(tokens, key=tokens.__getitem__):
-        needed = with_ancestors({token}, pairs) - chosen
-        if len(chosen) + len(needed) > room:
-            break
-        chosen |= needed
-    return chosen
-
-
-def uses(
-    tokenizer: _core.Tokenizer, counts: PretokenCounts | Mapping[int, int]
-) -> dict[bytes, int]:
-    """How often each token occurs in a corpus."""
+def uses(tokenizer: _core.Tokenizer, counts: Any) -> dict[bytes, int]:
+    """How often each token occurs in a corpus, by its counts of pretokens or of ids."""
     if isinstance(counts, Mapping):
-        _ordinary(tokenizer, [id for id, times in counts.items() if times])
+        used = integers("keep", [id for id, times in counts.items() if times])
         beside = _unmerged_ids(tokenizer)
-        occurrences = {id: times for id, times in counts.items() if id not in beside and times}
-        return {tokenizer.token_bytes(id): times for id, times in occurrences.items()}
+        return {tokenizer.token_bytes(id): counts[id] for id in used if id not in beside}
     if _core.text_rules(tokenizer).normalizer:
         raise CountsError(
             "the tokenizer normalizes texts, so counts of pretokens do not say which tokens occur",
@@ -225,10 +202,10 @@ def uses(
             f"{tokenizer.pattern!r}",
             hint="count the text with the tokenizer's pattern",
         )
-    occurrences = {}
+    occurrences = Counter[int]()
     for pretoken, times in counts.items():
         for id in _core.encode_pretoken(tokenizer, pretoken):
-            occurrences[id] = occurrences.get(id, 0) + times
+            occurrences[id] += times
     return {tokenizer.token_bytes(id): times for id, times in occurrences.items()}
 
 
@@ -246,12 +223,14 @@ def cut(
     parts. Among equally used tokens, the one with the highest id is removed. The tokens include the
     intermediate ones that others need, and those of `always` are kept.
     """
-    tokens, occurrences, needed = set(tokens), dict(occurrences), needed_by(pairs)
+    tokens, occurrences = set(tokens), dict(occurrences)
+    # For each token, the number of tokens that are merged from it.
+    needed = Counter(itertools.chain.from_iterable(set(pair) for pair in pairs.values()))
 
     def candidate(token: bytes) -> tuple[int, int, bytes]:
         return occurrences.get(token, 0), -ids[token], token
 
-    queue = [candidate(token) for token in tokens - always if not needed.get(token)]
+    queue = [candidate(token) for token in tokens - always if not needed[token]]
     heapq.heapify(queue)
     while len(tokens) > room:
         times, _, token = heapq.heappop(queue)
@@ -367,16 +346,3 @@ def with_ancestors(tokens: set[bytes], parents: Parents) -> set[bytes]:
         closure |= new
         left += new
     return closure
-
-
-def needed_by(parents: Parents) -> dict[bytes, int]:
-    """For each token, the number of tokens that are merged from it.
-
-    Example:
-        >>> needed_by({b"aa": (b"a", b"a"), b"aaa": (b"aa", b"a")})
-        {b'a': 2, b'aa': 1}
-    """
-    needed: dict[bytes, int] = {}
-    for part in itertools.chain.from_iterable(set(pair) for pair in parents.values()):
-        needed[part] = needed.get(part, 0) + 1
-    return needed

@@ -9,8 +9,8 @@ and inequalities violated by its solution are added until none is violated or no
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, Final
 
 import numpy as np
@@ -139,10 +139,14 @@ def infer_mixture(
             on_progress=lambda done, total: bar.update("merge", done, total, "merges"),
         )  # fmt: skip
         program = _Program(history, [sample.text_bytes for sample in counts.values()])
-        is_final = program.solve(rounds, lambda done: bar.update("solve", done, rounds, "rounds"))
+        is_final = not program.add_violated()
+        while not is_final and len(program.costs) < rounds:
+            program.solve()
+            bar.update("solve", len(program.costs), rounds, "rounds")
+            is_final = program.has_settled or not program.add_violated()
     shares = dict(zip(counts, program.shares.tolist(), strict=True))
     contradictions = int((program.slack > TOLERANCE_COUNT).sum())
-    return InferredMixture(shares, len(first), contradictions, program.rounds, is_final)
+    return InferredMixture(shares, len(first), contradictions, len(program.costs), is_final)
 
 
 class _Program:
@@ -154,92 +158,70 @@ class _Program:
     """
 
     def __init__(self, history: _core.PairHistory, sizes: list[int]) -> None:
-        texts = len(sizes)
         self._history = history
         self._scale = SCALE_BYTES / np.array(sizes, np.float64)
-        self._merged = history.merged().reshape(-1, texts) * self._scale
-        self.shares = np.full(texts, 1 / texts)
+        self._merged = history.merged().reshape(-1, len(sizes)) * self._scale
+        self.shares = np.full(len(sizes), 1 / len(sizes))
         self.slack = np.zeros(len(history))
-        self._pair_slack: dict[int, float] = {}
-        self._steps = np.empty(0, np.int64)
-        self._pairs = np.empty(0, np.int64)
+        self._pair_slack: list[tuple[int, float]] = []
+        self._places = np.empty(0, np.int64)  # of inequalities: the step, and in 32 bits the pair
         #: For each inequality and category, the count of the merged pair minus that of its rival.
-        self._margins = np.empty((0, texts))
-        self.rounds = 0
+        self._margins = np.empty((0, len(sizes)))
         self._changes: list[float] = []  # the largest change of a share in each round
-        self._costs: list[float] = []  # the sum of slacks after each round
+        self.costs: list[float] = []  # the sum of slacks after each round
 
-    def solve(self, rounds: int, on_round: Callable[[int], object]) -> bool:
-        """Add violated inequalities and solve again; False if the rounds do not suffice."""
-        while self._add_violated():
-            if self.rounds == rounds:
-                return False
-            self._solve()
-            self.rounds += 1
-            on_round(self.rounds)
-            before, now = self._costs[:-ROUNDS_TO_SETTLE][-1:], self._costs[-1]
-            change = max(self._changes[-ROUNDS_TO_SETTLE:])
-            if before and change < MOST_SHARE_CHANGE and now - before[0] <= MOST_COST_GROWTH * now:
-                return True
-        return True
-
-    def _add_violated(self) -> bool:
-        slack = list(self._pair_slack.items())
-        shares = self.shares * self._scale
+    def add_violated(self) -> bool:
+        """Add the inequalities that the solution violates; False if there are no new ones."""
         steps, pairs, counts = self._history.rivals(
-            shares, self.slack, slack, RIVALS_PER_STEP, TOLERANCE_COUNT
-        )
-        counts = counts.reshape(len(steps), len(self.shares))
-        margins = self._merged[steps] - counts * self._scale
-        old = set(zip(self._steps.tolist(), self._pairs.tolist(), strict=True))
-        places = zip(steps.tolist(), pairs.tolist(), strict=True)
-        new = np.array([place not in old for place in places], bool)
-        self._steps = np.concatenate([self._steps, steps[new]])
-        self._pairs = np.concatenate([self._pairs, pairs[new]])
+            self.shares * self._scale, self.slack, self._pair_slack, RIVALS_PER_STEP,
+            TOLERANCE_COUNT,
+        )  # fmt: skip
+        places = steps.astype(np.int64) << 32 | pairs
+        new = ~np.isin(places, self._places)
+        merged = self._merged[steps]
+        margins = merged - counts.reshape(merged.shape) * self._scale
+        self._places = np.concatenate([self._places, places[new]])
         self._margins = np.concatenate([self._margins, margins[new]])
         return bool(new.any())
 
-    def _solve(self) -> None:
-        from bytepair._internal.extras import scipy_optimize
+    def solve(self) -> None:
+        """Solve the program with the present inequalities; drop redundant ones."""
+        from bytepair._internal.extras import scipy_optimize, scipy_sparse
 
-        texts = len(self.shares)
-        steps, step_of = np.unique(self._steps, return_inverse=True)
-        pairs, pair_of = np.unique(self._pairs, return_inverse=True)
-        size = texts + len(steps) + len(pairs)
-        cost = np.ones(size)
-        cost[:texts] = 0
-        once = np.zeros((1, size))
-        once[0, :texts] = 1
+        def selecting(index: NDArray[np.intp]) -> Any:
+            return scipy_sparse.csr_array((np.ones(len(index)), index, np.arange(len(index) + 1)))
+
+        steps, step_of = np.unique(self._places >> 32, return_inverse=True)
+        pairs, pair_of = np.unique(self._places & 0xFFFF_FFFF, return_inverse=True)
+        # margins · shares + slack of the step + slack of the pair >= 0, and the shares add up to 1
+        margins = scipy_sparse.csr_array(self._margins)
+        matrix = scipy_sparse.hstack([margins, selecting(step_of), selecting(pair_of)])
+        is_slack = np.arange(matrix.shape[1]) >= len(self.shares)
         solution = scipy_optimize.linprog(
-            cost, self._matrix(texts + step_of, texts + len(steps) + pair_of, size),
-            np.zeros(len(self._steps)), once, np.ones(1), bounds=(0, None), method="highs",
+            is_slack, -matrix, np.zeros(len(self._places)), [~is_slack], [1], bounds=(0, None),
+            method="highs",
         )  # fmt: skip
         if solution.x is None:
             raise ArithmeticError(f"the linear program has no solution: {solution.message}")
-        shares = np.clip(solution.x[:texts], 0, None)
-        shares /= shares.sum()
+        shares, of_steps, of_pairs = np.split(
+            solution.x, [len(self.shares), len(self.shares) + len(steps)]
+        )
+        shares = np.clip(shares, 0, None) / np.clip(shares, 0, None).sum()
         self._changes.append(float(abs(shares - self.shares).max()))
-        self._costs.append(float(solution.fun))
-        self.shares = shares
-        self.slack[steps] = solution.x[texts : texts + len(steps)]
-        of_pairs = solution.x[texts + len(steps) :].tolist()
-        self._pair_slack = dict(zip(pairs.tolist(), of_pairs, strict=True))
+        self.costs.append(float(solution.fun))
+        self.shares, self.slack[steps] = shares, of_steps
+        self._pair_slack = list(zip(pairs.tolist(), of_pairs.tolist(), strict=True))
         # Drop redundant inequalities to save time; they are added again if violated. Only while the
         # cost grows: otherwise the same programs could recur forever.
-        before = self._costs[-2:-1]
-        if before and self._costs[-1] > before[0] * (1 + LEAST_GROWTH) + TOLERANCE_COUNT:
+        before = self.costs[-2:-1]
+        if before and self.costs[-1] > before[0] * (1 + LEAST_GROWTH) + TOLERANCE_COUNT:
             is_tight = solution.slack < MOST_MARGIN
-            self._steps, self._pairs = self._steps[is_tight], self._pairs[is_tight]
-            self._margins = self._margins[is_tight]
+            self._places, self._margins = self._places[is_tight], self._margins[is_tight]
 
-    def _matrix(self, step_of: NDArray[np.int64], pair_of: NDArray[np.int64], size: int) -> Any:
-        """The inequalities `-margins · shares - slack of the step - slack of the pair <= 0`."""
-        from bytepair._internal.extras import scipy_sparse
-
-        rows, columns = np.nonzero(self._margins)
-        every = np.arange(len(self._steps))
-        values = np.concatenate([-self._margins[rows, columns], -np.ones(2 * len(every))])
-        places = (
-            np.concatenate([rows, every, every]), np.concatenate([columns, step_of, pair_of])
-        )  # fmt: skip
-        return scipy_sparse.csr_array((values, places), shape=(len(every), size))
+    @property
+    def has_settled(self) -> bool:
+        """Whether the last rounds have changed little."""
+        before, now = self.costs[:-ROUNDS_TO_SETTLE][-1:], self.costs[-1]
+        change = max(self._changes[-ROUNDS_TO_SETTLE:])
+        grown = now - before[0] if before else inf
+        return change < MOST_SHARE_CHANGE and grown <= MOST_COST_GROWTH * now
