@@ -19,7 +19,7 @@ from bytepair.errors import ArgumentError, CorpusError, CountsError, VocabularyE
 from bytepair.evaluate import compression_curve
 from bytepair.formats.gguf import llamacpp
 from bytepair.training import Superwords
-from bytepair.training.options import Ties
+from bytepair.training.options import Stages, Ties
 from commands import run
 from conftest import refused
 from messages import told
@@ -148,9 +148,9 @@ def test_a_merge_that_the_rules_forbid_is_found(
     free = Superwords(start=1500, counts=lines, max_words=None, never=())
     tok = bytepair.train(words, 2500, recipe=free)
     assert bytepair.training.verify_merges(tok, words, superword_counts=lines)
-    strict = Superwords().note(1500 - 265, words.pattern)
+    strict = Stages(1500 - 265, words.pattern, 4, [": "]).note
     verdict = bytepair.training.verify_merges(
-        tok.replace(notes={"superwords": strict}), words, superword_counts=lines
+        tok.replace(notes=strict), words, superword_counts=lines
     )
     left, right = verdict.wrong[0] if verdict.wrong else (b"", b"")
     assert b": " in left + right or len((left + right).split()) > 4

@@ -20,7 +20,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache, partial
 from itertools import chain, islice, product
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from bytepair import _core
 from bytepair._internal.checks import check_whole
@@ -38,9 +38,6 @@ _CONTINUATIONS: Final = ["", *_KINDS, *map("".join, product(_KINDS, repeat=2))]
 
 #: The number of candidates encoded per batch.
 _BATCH_CANDIDATES: Final = 512
-
-
-Item = TypeVar("Item")
 
 
 class Cover(NamedTuple):
@@ -130,22 +127,21 @@ def _after_special(
         return [], text
     ids, _, spans = tokenizer.encode_offsets(text, special=special)
     names = {id: name for name, id in tokenizer.special_tokens.items()}
-    last = next((place for place in reversed(range(len(ids))) if ids[place] in names), None)
-    if last is None:
-        return [], text
-    name, end = names[ids[last]], int(spans[last, 1])
-    if _core.text_rules(tokenizer).trim_offsets is not None:
-        end += len(name) - len(name.rstrip())  # what the span leaves out
-    return ids[: last + 1], text[end:]
+    for last in reversed(range(len(ids))):
+        if (name := names.get(ids[last])) is not None:
+            end = int(spans[last, 1])
+            if _core.text_rules(tokenizer).trim_offsets is not None:
+                end += len(name) - len(name.rstrip())  # what the span leaves out
+            return ids[: last + 1], text[end:]
+    return [], text
 
 
 def _endings(tokenizer: _core.Tokenizer, rest: str, limit: int) -> list[tuple[int, ...]]:
     """The endings, sorted; the search ends when there are more than `limit`."""
-    candidates_of_all = chain.from_iterable(
-        _candidates(tokenizer, before, last) for before, last in sorted(_splits(tokenizer, rest))
-    )
+    splits = sorted(_splits(tokenizer, rest))
+    candidates = chain.from_iterable(_candidates(tokenizer, *split) for split in splits)
     endings: set[tuple[int, ...]] = set()
-    for batch in _batches(candidates_of_all, _BATCH_CANDIDATES):
+    while batch := list(islice(candidates, _BATCH_CANDIDATES)):
         unknown = [one for one in dict.fromkeys(batch) if one.ids not in endings]
         endings.update(_witnessed(tokenizer, rest, unknown))
         if len(endings) > limit:
@@ -197,17 +193,21 @@ def _witnessed(
     """The candidates with which the encoding of some text begins."""
     whole: list[tuple[tuple[int, ...], str]] = []
     for ids, more in candidates:
-        text, begun = _decoded(more)
-        if text is None:
-            continue  # no text has these bytes
+        begun = b""  # the bytes of an incomplete last character
+        try:
+            text = rest + more.decode()
+        except UnicodeDecodeError as error:
+            if error.reason != "unexpected end of data":
+                continue  # no text has these bytes
+            text, begun = rest + more[: error.start].decode(), more[error.start :]
         if not begun:
-            whole.append((ids, rest + text))
-        elif _any_begins(tokenizer, ids, (rest + text + end for end in _ends(begun))):
+            whole.append((ids, text))
+        elif _any_begins(tokenizer, ids, (text + end for end in _ends(begun))):
             yield ids
-    for more in _CONTINUATIONS:
+    for continuation in _CONTINUATIONS:
         if not whole:
             break
-        encoded = tokenizer.encode_batch([text + more for _, text in whole])
+        encoded = tokenizer.encode_batch([text + continuation for _, text in whole])
         left = []
         for (ids, text), result in zip(whole, encoded, strict=True):
             if tuple(result[: len(ids)]) == ids:
@@ -217,23 +217,12 @@ def _witnessed(
         whole = left
 
 
-def _decoded(data: bytes) -> tuple[str | None, bytes]:
-    """Decode bytes to text (None if invalid), and the bytes of an incomplete last character."""
-    try:
-        return data.decode(), b""
-    except UnicodeDecodeError as error:
-        if error.reason != "unexpected end of data":
-            return None, b""
-        return data[: error.start].decode(), data[error.start :]
-
-
 def _any_begins(tokenizer: _core.Tokenizer, ids: tuple[int, ...], texts: Iterator[str]) -> bool:
     """Whether the encoding of a text begins with these ids."""
-    return any(
-        tuple(result[: len(ids)]) == ids
-        for batch in _batches(texts, 64)
-        for result in tokenizer.encode_batch(batch)
-    )
+    while batch := list(islice(texts, 64)):
+        if any(tuple(one[: len(ids)]) == ids for one in tokenizer.encode_batch(batch)):
+            return True
+    return False
 
 
 def _ends(begun: bytes) -> Iterator[str]:
@@ -260,11 +249,6 @@ def _characters(begun: bytes) -> Iterator[str]:
             continue
 
 
-def _batches(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
-    while batch := list(islice(items, size)):
-        yield batch
-
-
 class _Index(NamedTuple):
     """The ordinary tokens, and a tokenizer that always merges."""
 
@@ -283,23 +267,15 @@ class _Index(NamedTuple):
             yield token, self.ids[token]
 
 
-def _without_whole(tokenizer: _core.Tokenizer, ids: dict[bytes, int]) -> _core.Tokenizer:
-    """The same tokenizer, except that it always merges pretokens, even if they are tokens."""
-    if tokenizer.merge_rule == "merges":
-        if not _core.ignores_merges(tokenizer):
-            return tokenizer
-        model = _core.Model.from_merges(ids, tokenizer.merges(), tokenizer.pattern, {}, False)
-        return _core.Tokenizer(model)
-    unmade = set(_core.unmade_ids(tokenizer))
-    if not unmade:
-        return tokenizer
-    tokens = {token: id for token, id in ids.items() if id not in unmade}
-    return _core.Tokenizer(_core.Model.from_ranks(tokens, tokenizer.pattern, {}))
-
-
 @lru_cache(maxsize=4)
 def _index(tokenizer: _core.Tokenizer) -> _Index:
-    ids = tokenizer.mergeable_ranks()
-    whole_wins = tokenizer.merge_rule == "ranks" or _core.ignores_merges(tokenizer)
+    ids, merging = tokenizer.mergeable_ranks(), tokenizer
+    by_ranks, ignores = tokenizer.merge_rule == "ranks", _core.ignores_merges(tokenizer)
+    if not by_ranks and ignores:
+        model = _core.Model.from_merges(ids, tokenizer.merges(), tokenizer.pattern, {}, False)
+        merging = _core.Tokenizer(model)
+    elif by_ranks and (unmade := set(_core.unmade_ids(tokenizer))):
+        tokens = {token: id for token, id in ids.items() if id not in unmade}
+        merging = _core.Tokenizer(_core.Model.from_ranks(tokens, tokenizer.pattern, {}))
     longest = max(map(len, ids), default=0)
-    return _Index(ids, sorted(ids), _without_whole(tokenizer, ids), whole_wins, longest)
+    return _Index(ids, sorted(ids), merging, by_ranks or ignores, longest)

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import check_kind, integers
@@ -43,8 +43,18 @@ _OF_TRAINING: Final = {
 }  # fmt: skip
 
 
-#: What is kept: `bytepair.Counts`, how often each id occurs, ids, or a number of ids.
-Keep: TypeAlias = Any | Mapping[int, int] | Iterable[int] | int | None
+class PretokenCounts(Protocol):
+    """The interface of `bytepair.Counts`: how often each pretoken of a corpus occurs."""
+
+    @property
+    def pattern(self) -> Any: ...  # noqa: D102
+
+    def items(self) -> list[tuple[bytes, int]]:
+        """The pretokens with their counts."""
+
+
+#: The argument that determines which tokens are kept.
+Keep: TypeAlias = PretokenCounts | Mapping[int, int] | Iterable[int] | int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +194,9 @@ def _room(tokenizer: _core.Tokenizer, vocab_size: int, always: set[bytes]) -> in
     return vocab_size - beside
 
 
-def uses(tokenizer: _core.Tokenizer, counts: Any) -> dict[bytes, int]:
+def uses(
+    tokenizer: _core.Tokenizer, counts: PretokenCounts | Mapping[int, int]
+) -> dict[bytes, int]:
     """How often each token occurs in a corpus, by its counts of pretokens or of ids."""
     if isinstance(counts, Mapping):
         used = integers("keep", [id for id, times in counts.items() if times])
@@ -253,14 +265,7 @@ def cut(
 
 
 def parents(tokenizer: _core.Tokenizer) -> Parents:
-    """The pair that merges into each token; bytes, unreachable and user-defined tokens have none.
-
-    Example:
-        >>> import bytepair
-        >>> ranks = {bytes([b]): b for b in range(256)} | {b"ab": 256, b"abc": 257, b"xyz": 258}
-        >>> parents(bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4"))
-        {b'ab': (b'a', b'b'), b'abc': (b'ab', b'c')}
-    """
+    """The pair that makes each token; bytes, unreachable and user-defined tokens have none."""
     if tokenizer.merge_rule == "ranks":
         return {left + right: (left, right) for left, right in tokenizer.merges()}
     pairs_by_token: dict[bytes, list[tuple[bytes, bytes]]] = {}
@@ -334,12 +339,7 @@ def unreachable(tokenizer: _core.Tokenizer) -> list[int]:
 
 
 def with_ancestors(tokens: set[bytes], parents: Parents) -> set[bytes]:
-    """These tokens and all intermediate tokens of merging them.
-
-    Example:
-        >>> sorted(with_ancestors({b"abc"}, {b"ab": (b"a", b"b"), b"abc": (b"ab", b"c")}))
-        [b'a', b'ab', b'abc', b'b', b'c']
-    """
+    """These tokens and all intermediate tokens of merging them."""
     closure, left = set(tokens), list(tokens)
     while left:
         new = set(parents.get(left.pop(), ())) - closure

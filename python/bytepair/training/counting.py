@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -97,8 +97,7 @@ def count(
         source: as in `bytepair.train`.
         pattern: the split pattern: a name in `bytepair.PATTERNS` or a regular expression.
         reading: which text is read, and how it is counted.
-        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
-            processors.
+        threads: as in `bytepair.train`.
         progress: as in `bytepair.train`.
 
     Raises:
@@ -141,20 +140,9 @@ def count_text(source: ResolvedSource, how: CountOptions, bar: Bar) -> Counts:
 
 def count_with_skips(source: ResolvedSource, how: CountOptions, bar: Bar) -> tuple[Counts, SkipLog]:
     """Count a source; return the counts and the log of skipped documents."""
-    reading = how.reading
-    path = None if reading.checkpoint is None else Path(reading.checkpoint)
-    # The values that must be equal to resume.
-    job: dict[str, Any] = {
-        "column": reading.column, "errors": reading.errors,
-        "limits": [reading.max_chars, reading.doc_cap], INPUTS: None,
-    }  # fmt: skip
-    if path is not None and isinstance(source, Files):
-        job |= recorded(source.files, path.parent)
-    with contextlib.ExitStack() as stack:
-        if path is not None:
-            stack.enter_context(locked(path))
-        folder = stack.enter_context(scratch())
-        work = _Count(source, how, folder, path, job, bar)
+    path = None if how.reading.checkpoint is None else Path(how.reading.checkpoint)
+    with nullcontext() if path is None else locked(path), scratch() as folder:
+        work = _Count(source, how, folder, path, bar)
         try:
             work.add_all()
             counts = work.save(complete=True)
@@ -171,25 +159,26 @@ class _Count:
     """
 
     def __init__(
-        self,
-        source: ResolvedSource,
-        how: CountOptions,
-        folder: Path,
-        path: Path | None,
-        job: dict[str, Any],
-        bar: Bar,
+        self, source: ResolvedSource, how: CountOptions, folder: Path, path: Path | None, bar: Bar
     ) -> None:
         self._source, self._how, self._reading = source, how, how.reading
-        self._folder, self._parts, self._bar = folder, 0, bar
-        self._path, self.state = path, CountState(job)
+        self._folder, self._parts, self._bar, self._path = folder, 0, bar, path
+        # The values that must be equal to resume.
+        job: dict[str, Any] = {
+            "column": self._reading.column, "errors": self._reading.errors,
+            "limits": [self._reading.max_chars, self._reading.doc_cap], INPUTS: None,
+        }  # fmt: skip
+        files = source if isinstance(source, Files) else None
+        if path is not None and files is not None:
+            job |= recorded(files.files, path.parent)
+        self.state = CountState(job)
         self._before: Counts | None = None
         # The size of the text in the file; less than that of the state after a failed write.
         self._bytes_on_disk = 0
         if path is not None and path.exists():
             self._load(path)
         self._saved_at = time.monotonic()
-        size = source.size if isinstance(source, Files) and not bar.is_silent else None
-        self._share = ShareRead(size)
+        self._share = ShareRead(None if files is None or bar.is_silent else files.size)
         #: None after a checkpoint, until there is more text.
         self._counter: _core.Counter | None = None
         self._current()

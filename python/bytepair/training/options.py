@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from math import inf, lcm
+from math import inf
 from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeAlias
 
@@ -27,12 +27,12 @@ from bytepair._internal.checks import MOST, check_kind, check_whole, refuse
 from bytepair._internal.progress import Bar
 from bytepair.corpus.files import Files, announce
 from bytepair.corpus.source import Reading, ResolvedSource, Source, resolve
-from bytepair.errors import ArgumentError, CorpusError, CountsError, PatternError, VocabularyError
+from bytepair.errors import ArgumentError, CountsError, PatternError, VocabularyError
 from bytepair.files.outputs import check_output_file
 from bytepair.files.safe import json_note
 from bytepair.tokenizer.vocabulary import check_not_ordinary, in_order, reserved
 from bytepair.training.counting import CountOptions, count_text
-from bytepair.training.counts import Counts, check_names, check_pattern
+from bytepair.training.counts import Counts, check_pattern
 
 #: The tie-breaking rules for pairs with equal counts; see `bytepair.reference.tie_break`.
 Ties: TypeAlias = Literal["rustbpe", "hf", "first-seen", "bytes-max", "characters-max"]
@@ -113,12 +113,17 @@ class TrainSettings(TrainOptions):
         """The size of a vocabulary without merges."""
         return 256 + len(self.special_tokens) + self.reserved
 
-    def check_size(self) -> None:
-        """Check that the vocabulary has room for the 256 bytes and the special tokens."""
+    def check(self, pattern: str | tuple[str, ...]) -> None:
+        """Check the size, and the rest by training on no text, before the corpus is read."""
         if self.vocab_size < self.smallest:
             what = f"the 256 bytes and the {self.smallest - 256} special tokens"
             text = f"vocab_size {self.vocab_size} is too small for {what}"
             raise VocabularyError(text, option="vocab_size", hint=f"pass at least {self.smallest}")
+        _core.train(_core.Counts.from_items([], pattern), self)
+
+    def in_units(self, denominator: int) -> Self:
+        """The same settings, with `min_count` in units of the denominator of counts."""
+        return replace(self, min_count=self.min_count * denominator)
 
 
 #: Sources of text, or counts, by name.
@@ -283,55 +288,6 @@ class Parity:
         check_whole("global_merges", self.global_merges)
 
 
-def check_development(
-    parity: Parity, groups: CheckedGroups, how: CountOptions
-) -> tuple[CheckedGroups, CountOptions]:
-    """Check the development sets and ratios of groups; the sets, and how they are counted."""
-    whole = replace(how, reading=replace(how.reading, max_chars=None))
-    if parity.ratios is not None:
-        check_names("ratios", parity.ratios, groups)
-    if parity.development is None:
-        return {}, whole
-    check_names("development", parity.development, groups)
-    return check_groups(parity.development, whole, "development"), whole
-
-
-def learn_parity(
-    parity: Parity,
-    groups: Mapping[str, Counts],
-    development: Mapping[str, Counts],
-    options: TrainSettings,
-    *,
-    threads: int | None,
-    on_progress: Callable[[int, int], object],
-) -> _core.Model:
-    """Train on groups, and record the number of merges of each; without sets, compare the groups.
-
-    No text may be empty, because its compression would be undefined.
-    """
-    for kind, texts in (("group", groups), ("development set", development)):
-        for name, counts in texts.items():
-            if not counts.text_bytes:
-                raise CorpusError(f"the {kind} {name!r} has no text", hint="check its path")
-    training, unit = _in_one_unit(groups)
-    compared, _ = _in_one_unit({name: development[name] for name in groups} if development else {})
-    model, chosen = _core.train_parity(
-        training, compared, replace(options, min_count=options.min_count * unit),
-        ratios=None if parity.ratios is None else [parity.ratios[name] for name in groups],
-        window=parity.window, alpha=parity.alpha, global_merges=parity.global_merges,
-        threads=threads, on_progress=on_progress,
-    )  # fmt: skip
-    merges = {name: chosen.count(index) for index, name in enumerate(groups)}
-    tokenizer = _core.Tokenizer(model)
-    note = {PARITY_NOTE: json.dumps({"merges": merges})}
-    return _core.with_notes(tokenizer, {**tokenizer.notes, **note})
-
-
-def _in_one_unit(parts: Mapping[str, Counts]) -> tuple[list[_core.Counts], int]:
-    unit = lcm(*(counts.denominator for counts in parts.values()))
-    return [counts.core.times(unit // counts.denominator) for counts in parts.values()], unit
-
-
 #: The part of a split pattern that matches digits.
 _DIGITS: Final = re.compile(r"(?:^|\|)(?: \?)?(\\p\{N\}(?:\{\d+,\d+\}|\+)?\+?)(?=\||$)")
 
@@ -392,48 +348,33 @@ class Superwords:
         if not all(self.never):
             raise refuse("never", self.never, "strings that are not empty")
 
-    @property
-    def limits(self) -> tuple[int | None, list[str]]:
-        """The limits for the core: the maximum number of words, and the forbidden strings."""
-        return self.max_words, list(self.never)
-
-    def first_size(self, vocab_size: int, smallest: int) -> int:
-        """The vocabulary size after the first stage."""
-        size = int(self.start * vocab_size) if isinstance(self.start, float) else self.start
-        if not smallest <= size <= vocab_size:
-            limits = f"between {smallest} (no merges) and vocab_size {vocab_size}"
-            text = f"superwords start at {size} ids, which is not {limits}"
-            raise VocabularyError(text, option="vocab_size", hint="choose another start")
-        return size
-
     def regex(self, words: str | tuple[str, ...]) -> str:
-        r"""The split pattern as a regular expression; `words` is that of the first stage.
-
-        Example:
-            >>> import bytepair
-            >>> regex = bytepair.training.Superwords().regex(bytepair.PATTERNS["gpt4o"])
-            >>> bytepair.pretokenize("It was 1984, and (so on)...\n  Yes", regex)
-            ['It was ', '198', '4', ', and (so on', ')...\n', ' ', ' Yes']
-        """
+        r"""The split pattern as a regular expression; `words` is that of the first stage."""
         if self.pattern is not None:
             return str(_core.pattern(self.pattern))
         match = _DIGITS.search(words if isinstance(words, str) else "|".join(words))
         digits = r"\p{N}{1,3}" if match is None else match.group(1)
         return f"{digits}|{_LINE}"
 
-    def note(self, merges: int, words: str | tuple[str, ...]) -> str:
-        """The note to store in a tokenizer, which is needed to resume and verify it."""
-        values = {"merges": merges, "pattern": words, "max_words": self.max_words}
-        return json.dumps({**values, "never": list(self.never)})
-
 
 @dataclass(frozen=True)
 class Stages:
-    """How the superwords of a tokenizer were learned: the first stage, and the limits of both."""
+    """How the superwords of a tokenizer were learned, as a note says, to resume and verify it."""
 
     merges: int  # of the first stage, as the pattern is
     pattern: str | tuple[str, ...]
-    limits: tuple[int | None, list[str]]
+    max_words: int | None
+    never: Sequence[str]
+
+    @property
+    def limits(self) -> tuple[int | None, Sequence[str]]:
+        """The limits of the second stage, as the core takes them."""
+        return self.max_words, self.never
+
+    @property
+    def note(self) -> dict[str, str]:
+        """The note to store in a tokenizer."""
+        return {SUPERWORDS_NOTE: json.dumps(asdict(self))}
 
     @classmethod
     def of(cls, tokenizer: _core.Tokenizer) -> Self | None:
@@ -442,16 +383,16 @@ class Stages:
             return None
         try:  # it may be from a stranger's file
             note = json_note(tokenizer.notes, SUPERWORDS_NOTE, dict)
-            merges, words = check_whole("merges", note["merges"]), note["max_words"]
-            if words is not None:
-                check_whole("max_words", words, least=1)
-            pattern, never = note["pattern"], in_order("never", note["never"])
-            if not isinstance(pattern, str):
-                pattern = tuple(in_order("pattern", pattern))
+            pattern, words = note["pattern"], note["max_words"]
+            return cls(
+                check_whole("merges", note["merges"]),
+                pattern if isinstance(pattern, str) else tuple(in_order("pattern", pattern)),
+                words if words is None else check_whole("max_words", words, least=1),
+                in_order("never", note["never"]),
+            )
         except (ValueError, KeyError) as error:
             text = f"the note {SUPERWORDS_NOTE!r} of the tokenizer is damaged: {error}"
             raise CountsError(text) from None
-        return cls(merges, pattern, (words, never))
 
 
 #: How to train on a source, or on groups of sources.

@@ -8,9 +8,11 @@ truncates a vocabulary.)
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import lcm
 from typing import Any, Literal
 
 from bytepair import _core
@@ -18,13 +20,20 @@ from bytepair._internal.checks import check_kind, check_whole
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.files import Files
 from bytepair.corpus.source import Reading, Source, Texts, resolve
-from bytepair.errors import BytepairWarning, CorpusError, CountsError, ExhaustedWarning, warn
+from bytepair.errors import (
+    BytepairWarning,
+    CorpusError,
+    CountsError,
+    ExhaustedWarning,
+    VocabularyError,
+    warn,
+)
 from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.vocabulary import padding, with_roles_of
 from bytepair.training.counting import CountOptions
 from bytepair.training.counts import Counts, check_names, check_pattern
 from bytepair.training.options import (
-    SUPERWORDS_NOTE,
+    PARITY_NOTE,
     CheckedGroups,
     Groups,
     Mixture,
@@ -35,11 +44,9 @@ from bytepair.training.options import (
     Ties,
     TrainOptions,
     TrainSettings,
-    check_development,
     check_groups,
     count_groups,
     divided,
-    learn_parity,
     pattern_of,
     refuse_checkpoint,
     splitting,
@@ -116,11 +123,11 @@ def train(
         vocab_size=vocab_size, special_tokens=special_tokens, ties=ties,
     )  # fmt: skip
     how = CountOptions(pattern_of(source, pattern), reading, threads)
-    check(settings, how.pattern)
+    settings.check(how.pattern)
     mixture, parity, superwords = divided(recipe)
+    first, lines = settings, how
     if superwords is not None:
-        _check_read_twice(source, superwords, how)
-        first = _first_settings(superwords, settings, how)
+        first, lines = _stages(source, superwords, settings, how)
     groups = check_groups(source, how, "parity" if parity else "mixture" if mixture else "")
     if parity is not None:
         return _train_parity(parity, groups, how, settings, progress)
@@ -134,27 +141,21 @@ def train(
                 "there is no text to train on: the source has no documents, or only empty ones",
                 hint="check the path and the column, or whether an iterator was already consumed",
             )
-        learn = partial(_core.train, counts.core)
-        if superwords is None:
-            tokenizer = _learnt(learn, with_denominator(settings, counts), threads, bar)
-        else:
-            tokenizer = _learnt(learn, with_denominator(first, counts), threads, bar)
-            lines = replace(how, pattern=superwords.regex(how.pattern))
-            if (second := superwords.counts) is None:
-                second = _counted(_again(source, groups), lines, mixture, bar)
-            tokenizer = _with_superwords(tokenizer, second, superwords, settings, how, bar)
+        model = _core.train(
+            counts.core, first.in_units(counts.denominator), threads=threads,
+            on_progress=_merging(bar),
+        )  # fmt: skip
+        tokenizer = Tokenizer(model)
+        if superwords is not None:
+            if (counts_of_lines := superwords.counts) is None:
+                counts_of_lines = _counted(_again(source, groups), lines, mixture, bar)
+            tokenizer = _with_superwords(tokenizer, counts_of_lines, superwords, settings, how, bar)
         return _finished(tokenizer, settings, bar)
 
 
 def _counted(groups: CheckedGroups, how: CountOptions, mixture: Mixture | None, bar: Bar) -> Counts:
     counts = count_groups(groups, how, bar)
     return counts[""] if mixture is None else Counts.mixture(counts, mixture.shares)
-
-
-def _learnt(
-    learn: Callable[..., _core.Model], options: TrainSettings, threads: int | None, bar: Bar
-) -> Tokenizer:
-    return Tokenizer(learn(options, threads=threads, on_progress=_merging(bar)))
 
 
 def _merging(bar: Bar, before: int = 0, whole: int | None = None) -> Callable[[int, int], None]:
@@ -172,7 +173,7 @@ def _finished(tokenizer: Tokenizer, options: TrainSettings, bar: Bar) -> Tokeniz
             hint = "choose a name that no text contains, such as <|name|>"
             warn(BytepairWarning(text, hint=hint))
     if tokenizer.notes.get("exhausted") == "true":
-        warn(exhausted(tokenizer, options))
+        warn(_exhausted(tokenizer, options))
     if tokenizer.vocab_size % options.padded_to:
         special = padding(tokenizer, options.padded_to)
         tokenizer = Tokenizer(_core.with_special_tokens(tokenizer, special))
@@ -186,40 +187,64 @@ def _train_parity(
     settings: TrainSettings,
     progress: bool | Callback | None,
 ) -> Tokenizer:
-    development, whole = check_development(parity, groups, how)
+    """Train on groups, and note the number of merges of each; without sets, compare the groups."""
+    sets: CheckedGroups = {}
+    whole = replace(how, reading=replace(how.reading, max_chars=None))
+    if parity.ratios is not None:
+        check_names("ratios", parity.ratios, groups)
+    if parity.development is not None:
+        check_names("development", parity.development, groups)
+        sets = check_groups(parity.development, whole, "development")
+        sets = {name: sets[name] for name in groups}
     with Bar(progress) as bar:
-        counts = count_groups(groups, how, bar)
-        sets = count_groups(development, whole, bar)
-        learn = partial(learn_parity, parity, counts, sets)
-        return _finished(_learnt(learn, settings, how.threads, bar), settings, bar)
+        counts, compared = count_groups(groups, how, bar), count_groups(sets, whole, bar)
+        training, unit = _in_one_unit("group", counts)
+        model, chosen = _core.train_parity(
+            training, _in_one_unit("development set", compared)[0], settings.in_units(unit),
+            ratios=None if parity.ratios is None else [parity.ratios[name] for name in groups],
+            window=parity.window, alpha=parity.alpha, global_merges=parity.global_merges,
+            threads=how.threads, on_progress=_merging(bar),
+        )  # fmt: skip
+        merges = {name: chosen.count(index) for index, name in enumerate(groups)}
+        note = {PARITY_NOTE: json.dumps({"merges": merges})}
+        return _finished(Tokenizer(model).replace(notes=note), settings, bar)
 
 
-def _check_read_twice(source: Any, superwords: Superwords, how: CountOptions) -> None:
-    """Check before reading that the source can be counted with both patterns."""
+def _in_one_unit(kind: str, parts: Mapping[str, Counts]) -> tuple[list[_core.Counts], int]:
+    for name, counts in parts.items():
+        if not counts.text_bytes:  # its compression would be undefined
+            raise CorpusError(f"the {kind} {name!r} has no text", hint="check its path")
+    unit = lcm(*(counts.denominator for counts in parts.values()))
+    return [counts.core.times(unit // counts.denominator) for counts in parts.values()], unit
+
+
+def _stages(
+    source: Any, superwords: Superwords, settings: TrainSettings, how: CountOptions
+) -> tuple[TrainSettings, CountOptions]:
+    """Check that superwords can be learnt; the first stage's options, and how to count lines."""
     refuse_checkpoint(how.reading, "superwords")
-    parts = source.values() if isinstance(source, Mapping) else [source]
+    lines = replace(how, pattern=superwords.regex(how.pattern))
+    parts = list(source.values()) if isinstance(source, Mapping) else [source]
     if any(isinstance(part, Counts) == (superwords.counts is None) for part in parts):
         hint = "pass both as counts, the second as Superwords(counts=bytepair.count(..., "
-        hint += f"pattern={superwords.regex(how.pattern)!r})), or the text"
+        hint += f"pattern={lines.pattern!r})), or the text"
         problem = "superwords need counts with two patterns"
         raise CountsError(problem, option="superword_counts", hint=hint)
     if any(isinstance(part.texts if isinstance(part, Texts) else part, Iterator) for part in parts):
         problem = "superwords read the text twice, but an iterator can be read only once"
         hint = "pass a list, files, or an object whose __iter__ returns a new iterator"
         raise CorpusError(problem, hint=hint)
-
-
-def _first_settings(
-    superwords: Superwords, settings: TrainSettings, how: CountOptions
-) -> TrainSettings:
-    """The options of the first stage; those of the second are checked as well."""
-    size = superwords.first_size(settings.vocab_size, settings.smallest)
+    size, most, least = superwords.start, settings.vocab_size, settings.smallest
+    size = int(size * most) if isinstance(size, float) else size
+    if not least <= size <= most:
+        text = f"superwords start at {size} ids, which is not between {least} (no merges) and "
+        text += f"vocab_size {most}"
+        raise VocabularyError(text, option="vocab_size", hint="choose another start")
     first = replace(settings, vocab_size=size, padded_to=1)
-    lines = replace(how, pattern=superwords.regex(how.pattern), reading=Reading())
-    check(first, lines.pattern)
+    first.check(lines.pattern)
     if superwords.counts is not None:
-        check_groups(superwords.counts, lines)
-    return first
+        check_pattern(superwords.counts, lines.pattern)
+    return first, lines
 
 
 def _again(source: Any, groups: CheckedGroups) -> CheckedGroups:
@@ -240,26 +265,16 @@ def _with_superwords(
     bar: Bar,
 ) -> Tokenizer:
     before = len(tokenizer.merges())
+    stages = Stages(before, how.pattern, superwords.max_words, superwords.never)
     model = _core.resume(
-        tokenizer, counts.core, with_denominator(settings, counts),
-        superwords=superwords.limits, threads=how.threads,
+        tokenizer, counts.core, settings.in_units(counts.denominator),
+        superwords=stages.limits, threads=how.threads,
         on_progress=_merging(bar, before, settings.vocab_size - settings.smallest),
     )  # fmt: skip
-    return Tokenizer(model).replace(notes={SUPERWORDS_NOTE: superwords.note(before, how.pattern)})
+    return Tokenizer(model).replace(notes=stages.note)
 
 
-def check(options: TrainSettings, regex: str | tuple[str, ...]) -> None:
-    """Check the options before the corpus is read, by training on no text."""
-    options.check_size()
-    _core.train(_core.Counts.from_items([], regex), options)
-
-
-def with_denominator(options: TrainSettings, counts: Counts) -> TrainSettings:
-    """The options, with `min_count` in units of the counts' denominator."""
-    return replace(options, min_count=options.min_count * counts.denominator)
-
-
-def exhausted(tokenizer: Tokenizer, options: TrainSettings) -> ExhaustedWarning:
+def _exhausted(tokenizer: Tokenizer, options: TrainSettings) -> ExhaustedWarning:
     """The warning that there are fewer ids than requested."""
     pairs, option, hint = "pairs to merge", "vocab_size", ""
     if options.min_count > 1:
@@ -311,23 +326,15 @@ def resume(
     """
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     stages = Stages.of(tokenizer)
-    limits = None if stages is None else stages.limits
-
-    def learn(counts: _core.Counts, options: TrainSettings, on_progress: Any) -> _core.Model:
-        return _core.resume(tokenizer, counts, options, superwords=limits, on_progress=on_progress)
-
     options = TrainSettings(
         vocab_size=vocab_size, ties=ties, min_count=min_count, max_token_bytes=max_token_bytes
     )
-    grown = _grown(
-        tokenizer, source, CountOptions(splitting(tokenizer), reading, threads), learn, options,
-        progress,
-    )  # fmt: skip
+    limits = None if stages is None else stages.limits
+    learn = partial(_core.resume, tokenizer, superwords=limits, threads=threads)
+    grown = _grown(tokenizer, source, learn, options, reading, threads, progress)
     if grown.vocab_size < vocab_size:
-        warn(exhausted(grown, options))
-    if stages is None:
-        return grown
-    return grown.replace(notes={SUPERWORDS_NOTE: tokenizer.notes[SUPERWORDS_NOTE]})
+        warn(_exhausted(grown, options))
+    return grown if stages is None else grown.replace(notes=stages.note)
 
 
 def extend(
@@ -375,8 +382,7 @@ def extend(
         return _core.extend(tokenizer, counts, extra, options, on_progress=on_progress)
 
     options = TrainSettings(ties=ties, min_count=min_count, max_token_bytes=max_token_bytes)
-    how = CountOptions(splitting(tokenizer), reading, threads)
-    grown = _grown(tokenizer, source, how, learn, options, progress)
+    grown = _grown(tokenizer, source, learn, options, reading, threads, progress)
     if grown.vocab_size == tokenizer.vocab_size and extra:
         reason = "no token was learnt, because the text has no pair to merge"
         warn(ExhaustedWarning(reason, hint="pass more text"))
@@ -386,16 +392,19 @@ def extend(
 def _grown(
     tokenizer: Tokenizer,
     source: Source | Counts,
-    how: CountOptions,
     learn: Callable[..., _core.Model],
     options: TrainSettings,
+    reading: Reading,
+    threads: int | None,
     progress: bool | Callback | None,
 ) -> Tokenizer:
     """Count a source, and learn more merges from the counts."""
+    how = CountOptions(splitting(tokenizer), reading, threads)
     groups = check_groups(source, how)
     with Bar(progress) as bar:
         counts = count_groups(groups, how, bar)[""]
-        model = learn(counts.core, with_denominator(options, counts), on_progress=_merging(bar))
+        options = options.in_units(counts.denominator)
+        model = learn(counts.core, options, on_progress=_merging(bar))
         grown = Tokenizer(model).replace(repeats=_core.repeats(tokenizer))
         learnt = grown.vocab_size - tokenizer.vocab_size
         bar.update("merge", learnt, learnt, "merges")
@@ -481,14 +490,13 @@ def verify_merges(
             bar.update("verify", done, len(merges), "merges")
 
         first = merges if stages is None else merges[: stages.merges]
-        wrong = _core.verify_merges(
-            first, counts.core, with_denominator(options, counts), on_progress=report
-        )
+        in_units = options.in_units(counts.denominator)
+        wrong = _core.verify_merges(first, counts.core, in_units, on_progress=report)
         if wrong is None and stages is not None and superword_counts is not None:
             check_pattern(superword_counts, splitting(tokenizer))
             wrong = _core.verify_superwords(
                 merges, stages.merges, superword_counts.core,
-                with_denominator(options, superword_counts), stages.limits, on_progress=report,
+                options.in_units(superword_counts.denominator), stages.limits, on_progress=report,
             )  # fmt: skip
         verdict = Verdict(len(merges))
         if wrong is not None:
