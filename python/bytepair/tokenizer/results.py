@@ -171,13 +171,6 @@ class Session:
         """The number of first ids that are final, whatever is appended.
 
         It never decreases. It is a lower bound: only ids that are certain to be final are counted.
-
-        Example:
-            >>> import bytepair
-            >>> session = bytepair.tokenizer.Session(bytepair.train(["hello hello"], 269))
-            >>> _ = session.append("hello hell")
-            >>> session.ids[: session.stable]
-            [259]
         """
         return self._core.stable
 

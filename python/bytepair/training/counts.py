@@ -30,7 +30,8 @@ from bytepair.errors import (
     OverwriteError,
 )
 from bytepair.files.outputs import check_output_file
-from bytepair.files.safe import read_file
+from bytepair.files.safe import parse_json, read_file
+from bytepair.tokenizer.vocabulary import in_order
 
 #: The approximate maximum of the bytes of a mixture, times its denominator.
 MIXTURE_BYTES: Final = 1 << 62
@@ -77,16 +78,7 @@ class Counts:
 
     @staticmethod
     def is_counts_file(path: str | os.PathLike[str]) -> bool:
-        """Whether a file is parquet with the columns of counts; its name does not matter.
-
-        Args:
-            path: any path; False if it is not a readable file.
-
-        Example:
-            >>> import bytepair
-            >>> bytepair.Counts.is_counts_file("corpus/")
-            False
-        """
+        """Whether a path is that of a parquet file with the columns of counts."""
         file = Path(path)
         return file.is_file() and (columns_of(file) or frozenset()) >= COLUMNS
 
@@ -349,13 +341,9 @@ def _pattern_of(
     stored: Any = metadata.get(_PATTERN)
     if _STEPS in metadata:
         try:
-            stored = json.loads(metadata[_STEPS])
-            "".join(stored).encode()  # half of a surrogate pair is no text
-        except (ValueError, TypeError, RecursionError):
-            stored = None
-        if not isinstance(stored, list):
-            raise CountsError(f"the value of {_STEPS} is not a list of texts")
-        stored = tuple(stored)
+            stored = tuple(in_order(_STEPS, parse_json(metadata[_STEPS].encode(), _STEPS)))
+        except ValueError:
+            raise CountsError(f"the value of {_STEPS} is not a list of texts") from None
     if stored is None:
         if pattern is None:
             text = "the file does not contain its split pattern"

@@ -59,14 +59,12 @@ class InferredMixture:
         shares: the share of each category in the bytes, by name; they add up to 1.
         merges: the number of merges used.
         contradictions: the number of merges that contradict the inferred mixture.
-        rounds: the number of linear programs solved.
         is_final: whether the shares have converged; False if the rounds did not suffice.
     """
 
     shares: dict[str, float]
     merges: int
     contradictions: int
-    rounds: int
     is_final: bool
 
     def __str__(self) -> str:
@@ -146,7 +144,7 @@ def infer_mixture(
             is_final = program.has_settled or not program.add_violated()
     shares = dict(zip(counts, program.shares.tolist(), strict=True))
     contradictions = int((program.slack > TOLERANCE_COUNT).sum())
-    return InferredMixture(shares, len(first), contradictions, len(program.costs), is_final)
+    return InferredMixture(shares, len(first), contradictions, is_final)
 
 
 class _Program:

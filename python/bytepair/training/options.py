@@ -209,9 +209,6 @@ def refuse_checkpoint(reading: Reading, purpose: str) -> None:
         raise ArgumentError(problem, option="checkpoint", value=reading.checkpoint, hint=hint)
 
 
-#: The note of a tokenizer that records the number of merges of each group.
-PARITY_NOTE: Final = "parity"
-
 #: The note of a tokenizer that records how its superwords were learned.
 SUPERWORDS_NOTE: Final = "superwords"
 
@@ -383,9 +380,9 @@ class Stages:
             return None
         try:  # it may be from a stranger's file
             note = json_note(tokenizer.notes, SUPERWORDS_NOTE, dict)
-            pattern, words = note["pattern"], note["max_words"]
+            merges, pattern, words = note["merges"], note["pattern"], note["max_words"]
             return cls(
-                check_whole("merges", note["merges"]),
+                check_whole("merges", merges),
                 pattern if isinstance(pattern, str) else tuple(in_order("pattern", pattern)),
                 words if words is None else check_whole("max_words", words, least=1),
                 in_order("never", note["never"]),

@@ -33,7 +33,6 @@ from bytepair.tokenizer.vocabulary import padding, with_roles_of
 from bytepair.training.counting import CountOptions
 from bytepair.training.counts import Counts, check_names, check_pattern
 from bytepair.training.options import (
-    PARITY_NOTE,
     CheckedGroups,
     Groups,
     Mixture,
@@ -206,7 +205,7 @@ def _train_parity(
             threads=how.threads, on_progress=_merging(bar),
         )  # fmt: skip
         merges = {name: chosen.count(index) for index, name in enumerate(groups)}
-        note = {PARITY_NOTE: json.dumps({"merges": merges})}
+        note = {"parity": json.dumps({"merges": merges})}
         return _finished(Tokenizer(model).replace(notes=note), settings, bar)
 
 
