@@ -60,12 +60,7 @@ COMMANDS = ["", *(name for _, *names in CLI_PAGES.values() for name in names)]
 
 @pytest.mark.parametrize("name", ["bytepair", *MODULES])
 def test_examples_in_docstrings(name: str) -> None:
-    try:
-        module = importlib.import_module(name)
-    except ImportError as error:
-        if error.name != "torch":  # a base class of `bytepair.shards.torch_data`
-            raise
-        pytest.skip("needs torch")
+    module = importlib.import_module(name)
     try:
         doctest.testmod(module, optionflags=doctest.ELLIPSIS, raise_on_error=True)
     except doctest.UnexpectedException as error:
