@@ -202,7 +202,7 @@ class Dataset:
         return Order(self.shards, self.mapped, width, seed, packing, buffer)
 
 
-class Batches:
+class Batches(Iterator[tuple[Any, Any]]):
     """The batches of one rank; `state` is the position. Made by `Dataset.batches`.
 
     They can be pickled, so a worker process may go on with them.
@@ -227,9 +227,6 @@ class Batches:
     def state(self) -> State:
         """The position of the next batch: a small dict of plain values, equal on all ranks."""
         return self._order.state_of(self._place)
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        return self
 
     def __next__(self) -> tuple[Any, Any]:
         """The next batch of this rank; the rows of other ranks are skipped."""

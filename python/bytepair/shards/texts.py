@@ -88,7 +88,7 @@ class TextOptions:
         check_choice("packing", self.packing, get_args(Packing))
 
 
-class TextBatches:
+class TextBatches(Iterator[tuple[Any, Any]]):
     """The batches of one rank, packed while the files are read; they never end.
 
     Args:
@@ -159,9 +159,6 @@ class TextBatches:
             return None
         file, row_group, epoch = self._place
         return {"pq_idx": file, "rg_idx": row_group, "epoch": epoch, "data": self._data(file)}
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        return self
 
     def __next__(self) -> tuple[Any, Any]:
         if self._packing == "stream":
@@ -315,7 +312,7 @@ class ConversationOptions:
         check_numbers(0, 1, buffer=self.buffer, max_tokens=self.max_tokens or 1)
 
 
-class ConversationBatches:
+class ConversationBatches(Iterator[tuple[Any, Any]]):
     """The batches of one rank, packed while conversations are rendered; they never end.
 
     Args:
@@ -422,9 +419,6 @@ class ConversationBatches:
             f"{self._step} ranks",
             option="state",
         )
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        return self
 
     def __next__(self) -> tuple[Any, Any]:
         batch_size, length = self._shape
