@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import chat
-from bytepair.chat import ChatOptions
 from bytepair.chat.parser import Alphabet, AnswerParser
 from bytepair.errors import ConversationError
 from messages import told
@@ -194,46 +193,14 @@ def _texts_of(fields: dict[str, Any]) -> list[str]:
 NANOCHAT = bytepair.train(bytepair.sample.paths(), 1500)
 
 
-def python(code: str, text: str = "") -> dict[str, Any]:
-    return assistant(text, tool_calls=[call("python", code=code)])
-
-
-turns = st.tuples(
-    texts().map(user),
-    st.lists(st.tuples(texts(), texts(), texts()), max_size=3),
-    texts().filter(bool),
-).map(lambda t: [t[0], *(m for a, b, c in t[1] for m in (python(a, b), tool(c))), assistant(t[2])])
-
-
-@settings(max_examples=100)
-@given(st.lists(turns, min_size=1, max_size=3))
-def test_calls_of_python_are_parts_or_messages(talk: list[list[Any]]) -> None:
-    whole = [message for turn in talk for message in turn]
-    ids, mask = NANOCHAT.render_conversation(whole)
-    assert NANOCHAT.parse_conversation(ids, tool_calls=True) == {"messages": whole}
-    parts = NANOCHAT.parse_conversation(ids)
-    assert NANOCHAT.render_conversation(parts) == (ids, mask)
-    assert [m["role"] for m in parts["messages"]] == ["user", "assistant"] * len(talk)
-    for end, message in enumerate(whole):
-        if message["role"] == "tool":  # the turn goes on where the result ends
-            prompt = NANOCHAT.render_for_completion(whole[: end + 1])
-            assert prompt == ids[: len(prompt)]
-            assert prompt[-1] == NANOCHAT.special_tokens["<|output_end|>"]
-            before = NANOCHAT.render_for_completion(whole[:end])
-            assert before == NANOCHAT.render_for_completion(whole[: end - 1])
-
-
-def test_a_result_goes_on_with_the_turn() -> None:
-    ids, mask = bytepair.chat.render_turn(NANOCHAT, [], [user("1+1?")])
+def test_code_of_nanochat_is_a_call() -> None:
+    ids, _ = bytepair.chat.render_turn(NANOCHAT, [], [user("1+1?")])
     special = NANOCHAT.special_tokens
     ids += [special["<|python_start|>"], *NANOCHAT.encode("1+1"), special["<|python_end|>"]]
-    parser = chat.Parser(NANOCHAT, tool_calls=True)
+    parser = chat.Parser(NANOCHAT)
     events = [event for id in ids for event in parser.feed(id)]
     assert events[-1] == chat.ToolCall(call("python", code="1+1"))
-    assert parser.conversation["messages"][-1] == python("1+1")
-    ids, mask = bytepair.chat.render_turn(NANOCHAT, ids, [tool("2")], mask=mask)
-    assert NANOCHAT.parse_conversation(ids, tool_calls=True)["messages"][-1] == tool("2")
-    assert ids == NANOCHAT.render_for_completion([user("1+1?"), python("1+1"), tool("2")])
+    assert parser.conversation["messages"][-1] == assistant([{"type": "python", "text": "1+1"}])
 
 
 @pytest.mark.parametrize(
@@ -241,31 +208,12 @@ def test_a_result_goes_on_with_the_turn() -> None:
     [
         [user("x"), tool("y")],
         [tool("y")],
-        [user("x"), assistant("", tool_calls=[call("python", code="1")] * 2)],
-        [user("x"), assistant("", tool_calls=[call("f", code="1")])],
-        [user("x"), assistant("", tool_calls=[call("python", code=1)])],
-        [user("x"), assistant("", tool_calls=[call("python")])],
-        [user("x"), {**python("1"), "train": False}, tool("1"), assistant("z")],
+        [user("x"), assistant("", tool_calls=[call("python", code="1")])],
     ],
-)  # fmt: skip
-def test_calls_that_nanochat_cannot_write_are_errors(talk: list[Any]) -> None:
+)
+def test_calls_in_fields_are_errors_under_nanochat(talk: list[Any]) -> None:
     with told(ConversationError):
         NANOCHAT.render_conversation(talk)
-
-
-def test_flags_of_a_turn_with_calls() -> None:
-    talk = [user("x"), python("1", "a"), tool("1"), assistant("b"), user("y"), assistant("c")]
-
-    def kept(messages: list[Any], **options: Any) -> str:
-        ids, mask = NANOCHAT.render_conversation(messages, options=ChatOptions(**options))
-        return NANOCHAT.decode([id for id, on in zip(ids, mask, strict=True) if on])
-
-    first = "a<|python_start|>1<|python_end|>b<|assistant_end|>"
-    assert kept(talk) == f"{first}c<|assistant_end|>"
-    assert kept(talk, train_on="last") == "c<|assistant_end|>"
-    assert kept(talk[:4], train_on="last") == first
-    off = [{**m, "weight": 0} if m["role"] == "assistant" else m for m in talk[:4]]
-    assert kept([*off, *talk[4:]]) == "c<|assistant_end|>"
 
 
 # ---------------------------------------------------------------------------- one by one

@@ -166,20 +166,38 @@ CALLS: dict[str, list[dict[str, Any]]] = {
     "a result at the end": [{"role": "assistant", "content": "", "tool_calls": [PYTHON]},
                             {"role": "tool", "content": "12"}],
 }  # fmt: skip
+CODE, RESULT = {"type": "python", "text": "6 * 2"}, {"type": "python_output", "text": "12"}
+ANSWER = {"type": "text", "text": "it is 12"}
+#: The same turns as parts, and what follows the prompt of the last message.
+PARTS: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "a call": ([{"type": "text", "text": "so "}, CODE, RESULT, ANSWER], "it is 12"),
+    "two": ([CODE, RESULT, CODE, RESULT, ANSWER], "it is 12"),
+    "no result": (
+        [{"type": "text", "text": "so"}, CODE], "so<|python_start|>6 * 2<|python_end|>"
+    ),
+    "a result at the end": ([CODE, RESULT], ""),
+}  # fmt: skip
+
+
+def turn(name: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": PARTS[name][0]}
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_and_results_are_messages_there_too(saved: Any, name: str) -> None:
     question = {"role": "user", "content": "hi"}
-    for talk in ([question, *CALLS[name]], [question, *CALLS[name], question, *CALLS["a call"]]):
+    for names in ([name], [name, "a call"]):
+        talk = [message for one in names for message in (question, *CALLS[one])]
+        parts = [message for one in names for message in (question, turn(one))]
         rendered = saved.apply_chat_template(
             talk, return_dict=True, return_assistant_tokens_mask=True,
             chat_template=CHAT.chat_templates["default"],
         )  # fmt: skip
-        expected = CHAT.render_conversation(talk)
-        assert (rendered["input_ids"], rendered["assistant_masks"]) == expected
-        prompt = CHAT.render_for_completion(talk)
-        assert chat_prompt(saved, talk) == prompt
+        ids, mask = CHAT.render_conversation(parts)
+        assert (rendered["input_ids"], rendered["assistant_masks"]) == (ids, mask)
+        prompt = chat_prompt(saved, talk)
+        assert ids[: len(prompt)] == prompt
+        assert CHAT.decode(ids[len(prompt) :]) == PARTS[names[-1]][1] + "<|assistant_end|>"
     for call in ({**PYTHON["function"], "name": "f"}, {"name": "python", "arguments": {"x": "1"}}):
         talk = [question, {"role": "assistant", "content": "", "tool_calls": [call]}]
         with pytest.raises(Exception, match="one tool call, of python"):
@@ -206,7 +224,7 @@ def test_any_jinja_reads_the_templates_of_files(tmp_path: Path) -> None:
     def fail(message: str) -> None:
         raise ValueError(message)
 
-    expected = CHAT.decode(CHAT.render_for_completion(talk))
+    expected = CHAT.decode(CHAT.render_for_completion([talk[0], turn("two"), talk[-1]]))
     variables = {"messages": talk, "add_generation_prompt": True}
     plain = jinja2.Environment(trim_blocks=True, lstrip_blocks=True)
     plain.globals["raise_exception"] = fail

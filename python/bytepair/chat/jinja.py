@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_kind
@@ -44,7 +44,7 @@ from bytepair.chat.rows import (
 from bytepair.chat.sandbox import RenderProcess, has_blocks, render, usage
 from bytepair.chat.segments import BREAK, Segments, Writer, encode_items, structural
 from bytepair.chat.template import ASSISTANT
-from bytepair.errors import BytepairWarning, ConversationError, SpecialTokenError, warn
+from bytepair.errors import ConversationError, SpecialTokenError
 from bytepair.properties import roles
 from bytepair.properties.metadata import engine_tokens
 
@@ -93,7 +93,7 @@ class JinjaTemplate:
         stop: the special tokens that may end a turn of the assistant; None means the tokens with
             the roles eos and end_of_turn in the tokenizer, and () means any special token.
         checks: what happens in training if the template drops content of a message, or if the
-            assistant's last turn does not end with a trained stop token: "error", "warn" or "off".
+            assistant's last turn does not end with a trained stop token: "error" or "off".
         process: renders the template in a child process with limits on its memory and time, for
             templates of strangers. None renders it here: then it reads no file and runs no code,
             but may take any memory and time.
@@ -116,13 +116,13 @@ class JinjaTemplate:
     name: str = "jinja"
     mask: MaskSource | None = None
     stop: tuple[str, ...] | None = None
-    checks: Literal["error", "warn", "off"] = "error"
+    checks: Literal["error", "off"] = "error"
     process: RenderProcess | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         check_kind("source", self.source, str, "read the file first")
         check_choice("mask", self.mask or "none", ("blocks", "prefixes", "none"))
-        check_choice("checks", self.checks, ("error", "warn", "off"))
+        check_choice("checks", self.checks, ("error", "off"))
 
     def padding(self) -> str | None:
         """The name of the special token that pads rows, or None."""
@@ -280,17 +280,18 @@ class JinjaWriter(Writer):
             self._check_ids(rendering, regions, compares)
         return _apart(regions)
 
-    def _report(self, problem: str, hint: str) -> None:
-        text = f"the template {self.name!r}: {problem}"
-        if self.template.checks == "error":
-            hint += ', or pass checks="warn" or "off" to the template'
-            raise ConversationError(text, option="checks", value="error", hint=hint)
-        warn(BytepairWarning(text, option="checks", hint=hint))
+    def _refuse(self, problem: str, hint: str) -> NoReturn:
+        raise ConversationError(
+            f"the template {self.name!r}: {problem}",
+            option="checks",
+            value="error",
+            hint=f'{hint}, or pass checks="off" to the template',
+        )
 
     def _check_texts(self, rendering: Rendering, lossy: set[int]) -> None:
         dropped = [place.description for place in rendering.dropped if place.message not in lossy]
         if dropped:
-            self._report(
+            self._refuse(
                 f"it drops {', '.join(dropped)}",
                 "use a template that renders it, or remove it from the conversation",
             )
@@ -305,7 +306,7 @@ class JinjaWriter(Writer):
                 self.append(begun, _apart(begun.blocks), prompt)
         ids = encode_items(self.tokenizer, prompt.items, join=True) if prompt.items else []
         if ids and ids != encode_items(self.tokenizer, out.items, join=True)[: len(ids)]:
-            self._report(
+            self._refuse(
                 "its last turn does not continue its prompt, so the model would be trained on "
                 "other ids than it sees in use",
                 "pass the variables of the prompt, such as enable_thinking, or give the turn what "
@@ -316,7 +317,7 @@ class JinjaWriter(Writer):
         written = [one for one in trained if isinstance(one, int) or (one and one.strip())]
         end = written[-1] if written else None
         if isinstance(end, str):
-            self._report(
+            self._refuse(
                 f"the trained part ends with the text {end[-20:]!r}, not with a special token, so "
                 "a model would not learn to end its turn",
                 "add the token that ends the assistant's turn to the template (inside the "
@@ -324,7 +325,7 @@ class JinjaWriter(Writer):
             )
         elif end is not None and self._stops and end not in self._stops:
             name = next(name for name, id in self.special.items() if id == end)
-            self._report(
+            self._refuse(
                 f"the trained part ends with {name!r}, but the stop tokens are "
                 f"{' and '.join(self._stops.values())}",
                 f"set the role with tok.replace(roles=dict(end_of_turn={name!r})), or pass "

@@ -19,16 +19,18 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from bytepair import _core
-from bytepair.chat.renderer import CODE, call_of, named, to_calls
+from bytepair.chat.renderer import named
 from bytepair.chat.segments import structural
 from bytepair.chat.template import ASSISTANT, Piece, Special, Template
 from bytepair.errors import ConversationError
 from bytepair.properties import roles
 
-#: The types of parts in events: what is enclosed in no tokens, reasoning, and a call.
+#: The types of parts in events: what is enclosed in no tokens, reasoning, a call, and nanochat's
+#: code, which is a call of this name.
 _PLAIN: Final = "text"
 _REASONING: Final = "reasoning"
 _CALL: Final = "tool_call"
+_PYTHON: Final = "python"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,20 +153,12 @@ class Parser:
         run {'code': '1+1'}
     """
 
-    def __init__(
-        self,
-        tokenizer: _core.Tokenizer,
-        template: Template | None = None,
-        *,
-        tool_calls: bool = False,
-    ) -> None:
+    def __init__(self, tokenizer: _core.Tokenizer, template: Template | None = None) -> None:
         """Prepare to parse ids of `tokenizer` that were rendered with `template`.
 
         Args:
             tokenizer: the tokenizer.
             template: the template; None means nanochat's.
-            tool_calls: whether parts of nanochat's that are calls of Python become `tool_calls` of
-                messages, and their outputs messages of tools, as in other formats.
 
         Raises:
             ConversationError: if no template is given, and the tokenizer's own is in Jinja.
@@ -183,7 +177,6 @@ class Parser:
         self._names = {id: name for name, id in special.items()}
         stops = {own[role] for role in ("eos", "end_of_turn") if role in own}
         self._alphabet = letters = Alphabet(special, template.names() | stops)
-        self._makes_calls = tool_calls and template.code
         self._frames = {
             name: letters.string(role.open)
             for name, role in template.roles.items()
@@ -291,7 +284,7 @@ class Parser:
                 raise self._error(name)
             message.open = None
             text = "".join(message.parts[-1][1])
-            return [ToolCall(call_of(text))] if self._template.code and kind == CODE else []
+            return [_python_call(text)] if kind == _PYTHON else []
         opened = self._parts[message.role].get(character or "")
         if character and opened is not None:
             message.open = opened
@@ -323,8 +316,7 @@ class Parser:
                 answer.feed(message.text())
                 answer.end()
             return [{"role": message.role, **answer.fields()}]
-        finished = {"role": message.role, "content": message.content()}
-        return to_calls(finished) if self._makes_calls else [finished]
+        return [{"role": message.role, "content": message.content()}]
 
     def _error(self, name: str) -> ConversationError:
         return ConversationError(
@@ -510,6 +502,11 @@ def _held(text: str, opening: str) -> int:
     """
     longest = range(min(len(text), len(opening) - 1), 0, -1)
     return next((count for count in longest if text.endswith(opening[:count])), 0)
+
+
+def _python_call(code: str) -> ToolCall:
+    function = {"name": _PYTHON, "arguments": {"code": code}}
+    return ToolCall({"type": "function", "function": function})
 
 
 def _call_of(text: str) -> dict[str, Any] | None:

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_whole, integers
-from bytepair.chat.renderer import TemplateOrName, TemplateWriter, to_parts, writer
+from bytepair.chat.renderer import TemplateOrName, TemplateWriter, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row
 from bytepair.chat.segments import Conversation, Encoded, RenderedIds, Segments, encode_items
 from bytepair.chat.template import ASSISTANT
@@ -122,7 +122,7 @@ def _without(row: Row, start: int, end: int) -> Row:
         for index, flag in row.flags.items()
         if not start <= index < end
     }
-    return Row(row.messages[:start] + row.messages[end:], row.fields, flags, row.is_plain)
+    return Row(row.messages[:start] + row.messages[end:], row.fields, flags)
 
 
 # ---------------------------------------------------------------------------- sampled ids
@@ -211,23 +211,17 @@ def _continue(writer: TemplateWriter, ids: list[int], row: Row, out: Segments) -
             "tools are defined at the start of a conversation",
             hint="pass them with the first messages",
         )
-    template, prompted = writer.template, writer.prompted
+    messages = list(enumerate(row.messages))
     closed_role, rest = _end_of(writer, ids)
-    numbered = list(enumerate(row.messages))
-    if template.code:
-        numbered = to_parts(numbered, goes_on=closed_role is None)
-    goes_on = closed_role is None and numbered and numbered[0][1]["role"] == ASSISTANT
-    if goes_on:
-        index, message = numbered.pop(0)
-        out.items += prompted.body(index, message)[0]
-    if goes_on and not numbered:
-        return  # the turn stays open
+    if closed_role is None and messages and messages[0][1]["role"] == ASSISTANT:
+        out.items += writer.prompted.body(*messages.pop(0))[0]
+        if not messages:
+            return  # the turn stays open
     out.items += [*rest, None]
-    turns = template.alternate
-    place = turns.index(closed_role or ASSISTANT) + 1 if turns else 1
-    writer.append(numbered, out, place)
+    turns = writer.template.alternate
+    writer.append(messages, out, turns.index(closed_role or ASSISTANT) + 1 if turns else 1)
     if row.messages:
-        out.items += prompted.open[0]
+        out.items += writer.prompted.open[0]
 
 
 def _end_of(writer: TemplateWriter, ids: list[int]) -> tuple[str | None, _Items]:

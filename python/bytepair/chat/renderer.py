@@ -3,11 +3,6 @@
 The text of a message is always ordinary text, so a tool result with `</tool_response>` cannot end
 the message: texts and special tokens stay apart until the core encodes the segments.
 
-nanochat writes a call of Python, its output and the text after it into one turn of the assistant,
-as parts of a message. Other formats have a message for each: one of the assistant with a tool call,
-one of the tool with the result, and the next one of the assistant. `to_parts` and `to_calls` turn
-one into the other.
-
 The files of a tokenizer have Jinja templates: one named `default`, and perhaps others such as
 `tool_use` or `rag`. nanochat's is also defined as a value, which is faster and renders the parts of
 a message apart, so this value takes its place.
@@ -16,14 +11,14 @@ a message apart, so this value takes its place.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import refuse
-from bytepair.chat.rows import DEFAULT, REASONING, ChatOptions, Row, TrainOn, is_list, reasoning_of
+from bytepair.chat.rows import DEFAULT, REASONING, ChatOptions, Row, is_list, reasoning_of
 from bytepair.chat.segments import BREAK, Items, Segments, Writer, structural
 from bytepair.chat.template import (
     ASSISTANT,
@@ -101,24 +96,18 @@ class TemplateWriter(Writer):
 
     def write(self, row: Row, out: Segments, options: ChatOptions = DEFAULT) -> None:
         """Append a conversation. An error contains the index of the message and the rule."""
-        template, trained = self.template, None
+        template = self.template
         if row.messages[0]["role"] == "developer" and "developer" not in self.roles:
             first = {**row.messages[0], "role": "system"}  # OpenAI calls it the developer's
             row = replace(row, messages=[first, *row.messages[1:]])
         messages: list[Numbered] = list(enumerate(row.messages))
         if template.merge_system is not None and row.messages[0]["role"] == "system":
             messages = self._merged(messages, template.merge_system)
-        if row.flags or options.train_on != "all":
-            trained = row.trained(options.train_on)
-        if template.code and not row.is_plain:
-            messages = to_parts(messages)
-            if trained is not None:
-                trained = _of_turns(row, trained, messages, options.train_on)
         if template.default_system is not None or row.fields:
             messages = self._offered(messages, row.fields.get("tools"))
         out.items += self._begin[0]
         out.trained += self._begin[1]
-        self.append(messages, out, trained=trained)
+        self.append(messages, out, trained=row.trained(options.train_on))
         out.ends.append(len(out.items))
 
     def append(
@@ -156,11 +145,7 @@ class TemplateWriter(Writer):
     def prompt(self, row: Row, out: Segments) -> None:
         """Append a conversation, and open the turn of the prompted role."""
         self.write(row, out)
-        if self.template.code and row.messages[-1]["role"] == "tool":  # the turn is still open
-            end = len(self.prompted.end[0])
-            del out.items[-end:], out.trained[-end:]
-        else:
-            _extend(out, self.prompted.open)
+        _extend(out, self.prompted.open)
         out.ends[-1] = len(out.items)
 
     def write_answer(self, row: Row, count: int, out: Segments, options: ChatOptions) -> None:
@@ -368,113 +353,6 @@ def _text(index: int, content: Any, strip: bool, name: str = "content") -> str:
             f"{type(content).__name__}"
         )
     return content.strip() if strip else content
-
-
-# ----------------------------------------------------------------------- calls as parts of one turn
-
-
-#: The tool, and the type of the parts that are its calls; and the type of those with its output.
-CODE: Final = "python"
-_OUTPUT: Final = "python_output"
-
-
-def to_parts(messages: list[Numbered], *, goes_on: bool = False) -> list[Numbered]:
-    """Join the messages of each turn to one message with parts, which has the first number.
-
-    With `goes_on`, results at the start belong to a turn of the assistant that is open.
-    """
-    turns: list[Numbered] = []
-    last: Any = {"role": ASSISTANT if goes_on else None}
-    for index, message in messages:
-        role = message["role"]
-        continues = role == "tool" or (role == ASSISTANT and _is_apart(last))
-        if not continues and not _is_apart(message):
-            turns.append((index, message))
-            last = message
-            continue
-        if (last if role == "tool" else message)["role"] not in (ASSISTANT, "tool"):
-            raise ConversationError(
-                f"message {index} is a result or has a tool call, but is not in a turn of "
-                f"{ASSISTANT!r}"
-            )
-        start, parts = index, list[Any]()
-        if continues and turns:
-            start, begun = turns.pop()
-            parts = begun["content"] if _is_apart(last) else [*_parts(start, begun)]
-        parts += _parts(index, message)
-        turns.append((start, {"role": ASSISTANT, "content": parts}))
-        last = message
-    return turns
-
-
-def _of_turns(
-    row: Row, trained: Sequence[bool], turns: Sequence[Numbered], train_on: TrainOn
-) -> list[bool]:
-    """For the first message of each turn, whether the turn is trained on."""
-    flags = [*trained]
-    starts = [index for index, _ in turns]
-    for start, end in zip(starts, [*starts[1:], len(trained)], strict=True):
-        own = [trained[at] for at in range(start, end) if row.messages[at]["role"] == ASSISTANT]
-        flags[start] = any(own)
-        if train_on != "last" and flags[start] and not all(own):
-            raise ConversationError(
-                f"the messages {start} to {end - 1} are one turn in this template, so all of "
-                "them are trained on, or none",
-                hint="give them the same train or weight",
-            )
-    return flags
-
-
-def to_calls(message: dict[str, Any]) -> list[dict[str, Any]]:
-    """The messages that a message with parts stands for: the inverse of `to_parts`."""
-    parts = message["content"]
-    if isinstance(parts, str):
-        return [message]
-    calls: list[dict[str, Any]] = []
-    is_open = False  # whether the last message may have a call
-    for part in parts:
-        if part["type"] == _OUTPUT:
-            calls.append({"role": "tool", "content": part["text"]})
-            is_open = False
-            continue
-        if not is_open:
-            calls.append({"role": ASSISTANT, "content": ""})
-        is_open = part["type"] != CODE
-        if is_open:
-            calls[-1]["content"] += part["text"]
-        else:
-            calls[-1]["tool_calls"] = [call_of(part["text"])]
-    return calls
-
-
-def call_of(text: str) -> dict[str, Any]:
-    """The tool call that runs a text of code."""
-    return {"type": "function", "function": {"name": CODE, "arguments": {"code": text}}}
-
-
-def _is_apart(message: Any) -> bool:
-    return message["role"] == "tool" or bool(message.get("tool_calls"))
-
-
-def _parts(index: int, message: Any) -> Iterator[Any]:
-    content = message.get("content")
-    if message["role"] == "tool":
-        yield {"type": _OUTPUT, "text": content}
-    elif is_list(content):
-        yield from content
-    elif content:
-        yield {"type": "text", "text": content}
-    if calls := message.get("tool_calls"):
-        is_one = is_list(calls) and len(calls) == 1
-        name, arguments = _function(calls[0] if is_one else None)
-        is_code = isinstance(arguments, Mapping) and arguments.keys() == {"code"}
-        text = arguments["code"] if is_code else None
-        if name != CODE or not isinstance(text, str):
-            raise ConversationError(
-                f"message {index} must have one tool call, of {CODE!r} with a string 'code': the "
-                "template can express no other"
-            )
-        yield {"type": CODE, "text": text}
 
 
 # --------------------------------------------------------------------- the templates of a tokenizer

@@ -112,13 +112,11 @@ class Row:
         messages: the messages. A message without content has some other field.
         fields: the other fields, such as `tools`.
         flags: what messages say about training on them, by their index.
-        is_plain: whether each message has a role and a text, and nothing else, and no result.
     """
 
     messages: list[Mapping[str, Any]]
     fields: dict[str, Any]
     flags: dict[int, bool]
-    is_plain: bool = False
 
     def trained(self, train_on: TrainOn) -> list[bool] | None:
         """For each message, whether it is trained on if it is the assistant's; None if all are."""
@@ -149,7 +147,7 @@ def read_row(
     if not messages and not empty:
         raise ConversationError("a conversation needs at least one message")
     flags: dict[int, bool] = {}
-    plain, has_more, has_result = _PLAIN.isdisjoint(options.ignore_fields), False, False
+    plain, has_more = _PLAIN.isdisjoint(options.ignore_fields), False
     for index, message in enumerate(messages):
         if (
             plain
@@ -159,7 +157,6 @@ def read_row(
             and type(message.get("role")) is str
             and ("think>" not in message["content"] or message["role"] != "assistant")
         ):
-            has_result = has_result or message["role"] == "tool"
             continue
         messages[index] = _message(index, message, writer, options, flags)
         has_more = True
@@ -167,7 +164,7 @@ def read_row(
         _check_results(messages, writer)
     if fields:
         fields = _other_fields(fields, writer)
-    return Row(messages, fields, flags, not (has_more or has_result))
+    return Row(messages, fields, flags)
 
 
 def reasoning_of(message: Mapping[str, Any]) -> Any:

@@ -151,14 +151,6 @@ class Writer:
         """Whether the model may be trained on messages of a role."""
         raise NotImplementedError
 
-    def write(self, row: Any, out: Segments, options: Any) -> None:
-        """Append a conversation."""
-        raise NotImplementedError
-
-    def write_answer(self, row: Any, count: int, out: Segments, options: Any) -> None:
-        """Append what a conversation adds to the prompt of its first `count` messages."""
-        raise NotImplementedError
-
     def joins_parts(self, role: str) -> bool:
         """Whether a list of text parts in messages of a role is read as one text."""
         return False

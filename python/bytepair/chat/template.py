@@ -140,8 +140,6 @@ class Template:
         strip: whether to strip white space around the content of messages.
         tools: the format of tools; None if the template does not support them.
         reasoning: the format of reasoning; None if the template does not support it.
-        code: whether calls of a tool `python`, with an argument `code`, are parts of a message of
-            the type "python", and their results parts "python_output".
         default_system: the system message of conversations without one; None means none.
         pad: the special token that pads rows; None means the first special token of `begin`.
     """
@@ -156,7 +154,6 @@ class Template:
     pad: str | None = None
     tools: Tools | None = None
     reasoning: Reasoning | None = None
-    code: bool = False
     default_system: str | None = None
 
     def __post_init__(self) -> None:
@@ -212,9 +209,8 @@ NANOCHAT: Final = Template(
     },
     alternate=("user", "assistant"),
     merge_system="\n\n",
-    code=True,
 )
-"""nanochat: system messages are merged, roles alternate, tool calls are parts."""
+"""nanochat: system messages are merged, roles alternate, calls of Python are parts."""
 
 
 def _chatml(role: str) -> Role:

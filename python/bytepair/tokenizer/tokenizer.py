@@ -573,7 +573,7 @@ class Tokenizer(_core.Tokenizer):
         )  # fmt: skip
 
     def parse_conversation(
-        self, ids: Iterable[int], *, template: Template | None = None, tool_calls: bool = False
+        self, ids: Iterable[int], *, template: Template | None = None
     ) -> dict[str, Any]:
         """Convert ids back to the conversation that they were rendered from.
 
@@ -584,8 +584,6 @@ class Tokenizer(_core.Tokenizer):
             ids: rendered ids; the last message may be incomplete.
             template: the template of the conversation; special tokens must open and close its
                 roles. None means nanochat's.
-            tool_calls: whether parts of nanochat's that are calls of Python become `tool_calls` of
-                messages, and their outputs messages of tools, as in other formats.
 
         Raises:
             ConversationError: if a special token occurs where the template does not allow it, or
@@ -602,7 +600,7 @@ class Tokenizer(_core.Tokenizer):
         """
         from bytepair.chat.parser import Parser
 
-        parser = Parser(self, template, tool_calls=tool_calls)
+        parser = Parser(self, template)
         for id in integers("ids", ids):
             parser.feed(id)
         parser.finish()
