@@ -665,7 +665,7 @@ def test_a_lone_surrogate_is_an_error_or_replaced(name: str) -> None:
     assert str(error.value) == (
         f"{which}the text has the lone surrogate \\ud83d, half of a character, at character 3, of "
         "'hi \\ud83d there'; repair it, or pass errors=\"replace\""
-        + (' or "skip"' if which else "")
+        + (', or pass errors="skip" to leave such rows out' if which else "")
     )
     repaired = [{"role": "user", "content": HALF.replace("\ud83d", "\ufffd")}, WHOLE_TALK[1]]
     assert render(talk, ChatOptions(errors="replace")) == render(repaired, ChatOptions())

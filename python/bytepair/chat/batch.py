@@ -295,7 +295,7 @@ def gathered(
             if isinstance(row, ConversationError):
                 raise row
             one = write(row)
-            if options.errors == "skip":
+            if options.errors != "replace":
                 segments.check_texts(start)
         except ConversationError as error:
             segments.cut(start)
@@ -304,16 +304,12 @@ def gathered(
                 if out.skipped <= MOST_NAMED:
                     out.first_skipped.append(f"{place}: {error.message}")
                 continue
-            if options.errors == "strict":  # what is wrong with an earlier one comes first
-                segments.check_texts(places=out.places)
             if error.option != "rows":  # else all rows have another layout
                 hints = [error.hint, 'pass errors="skip" to leave such rows out']
                 error.hint = ", or ".join(filter(None, hints))
             raise error.at(place) from None
         written.append(one)
         out.places += [place] * max(1, len(segments.ends) - len(out.places))  # for each end
-    if options.errors == "strict":
-        segments.check_texts(places=out.places)
     return written
 
 

@@ -7,7 +7,6 @@ a special token.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -118,22 +117,15 @@ class Segments:
         while self.ends and self.ends[-1] > start:
             self.ends.pop()
 
-    def check_texts(self, start: int = 0, places: Sequence[str] = ()) -> None:
-        """Raise a `ConversationError` if a text from an item on has a lone surrogate.
-
-        `places` are those of the conversations, if the error is to say which has it.
-        """
+    def check_texts(self, start: int = 0) -> None:
+        """Raise a `ConversationError` if a text from an item on has a lone surrogate."""
         texts: Any = list(filter(str.__instancecheck__, self.items[start:]))
         for index, reason in _core.lone_surrogates(texts)[:1]:
-            error = ConversationError(
+            raise ConversationError(
                 f"{reason}, of {texts[index][:200]!a}",
                 option="errors",
-                hint='repair it, or pass errors="replace"' + (' or "skip"' if places else ""),
+                hint='repair it, or pass errors="replace"',
             )
-            if not places:
-                raise error
-            items = [at for at, item in enumerate(self.items) if isinstance(item, str)]
-            raise error.at(places[bisect_right(self.ends, items[index])])
 
 
 class Writer:
