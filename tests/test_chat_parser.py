@@ -200,7 +200,8 @@ def test_code_of_nanochat_is_a_call() -> None:
     parser = chat.Parser(NANOCHAT)
     events = [event for id in ids for event in parser.feed(id)]
     assert events[-1] == chat.ToolCall(call("python", code="1+1"))
-    assert parser.conversation["messages"][-1] == assistant([{"type": "python", "text": "1+1"}])
+    code = {"type": "python", "text": "1+1"}
+    assert parser.conversation["messages"][-1] == {"role": "assistant", "content": [code]}
 
 
 @pytest.mark.parametrize(
