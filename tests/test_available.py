@@ -96,6 +96,7 @@ def test_repositories_are_found_without_a_network(
         ({"HF_HUB_CACHE": "/a"}, "/a"), ({"HF_HOME": "/b"}, "/b/hub"),
         ({"XDG_CACHE_HOME": "/c"}, "/c/huggingface/hub"), ({}, "~/.cache/huggingface/hub"),
         ({"HF_HOME": "/b", "HUGGINGFACE_HUB_CACHE": "/d"}, "/d"),
+        ({"HF_HOME": "~nobody-here"}, "~nobody-here/hub"),
     ],
 )  # fmt: skip
 def test_the_cache_is_where_the_library_has_it(
@@ -105,7 +106,7 @@ def test_the_cache_is_where_the_library_has_it(
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert published.hub_place().path == Path(folder).expanduser()
+    assert published.hub_place().path == Path(os.path.expanduser(folder))  # noqa: PTH111
 
 
 def test_the_command_lists_what_is_here_and_where_it_looked(tmp_path: Path) -> None:

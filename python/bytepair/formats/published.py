@@ -170,7 +170,7 @@ def hub_place() -> SearchedFolder:
         ("XDG_CACHE_HOME", "huggingface/hub"),
     ):  # fmt: skip
         if name := os.environ.get(variable):
-            folder = Path(name).expanduser() / below
+            folder = Path(os.path.expanduser(name), below)  # noqa: PTH111 - it raises no error
             return SearchedFolder(f"the cache of the Hub ({variable})", folder)
     folder = Path.home() / ".cache/huggingface/hub"
     return SearchedFolder("the cache of the Hub; HF_HOME names another", folder)
