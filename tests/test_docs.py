@@ -50,7 +50,6 @@ CLI_PAGES = {
         "decode",
         "render",
         "convert",
-        "vocabularies",
     ),
     "look": ("Look and compare", "inspect", "evaluate", "compare", "explore", "verify"),
     "corpora": ("Corpora and shards", "download", "shard", "plan"),

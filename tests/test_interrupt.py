@@ -134,7 +134,7 @@ class Pressed:
         raise KeyboardInterrupt
 
 sys.meta_path.insert(0, Pressed())
-sys.argv[1:] = ["vocabularies"]
+sys.argv[1:] = ["inspect"]
 runpy.run_module("bytepair", run_name="__main__")
 """
 

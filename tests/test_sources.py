@@ -204,7 +204,7 @@ WITH_A_TOKENIZER = {
     "prune": "gpt2 --vocab-size 1000 -o pruned",
 }  # fmt: skip
 #: The others; `render` needs the special tokens of a chat template, which gpt2 has not.
-WITHOUT = {"train", "count", "download", "explore", "vocabularies", "render"}
+WITHOUT = {"train", "count", "download", "explore", "render"}
 
 
 @pytest.mark.parametrize("name", WITH_A_TOKENIZER)

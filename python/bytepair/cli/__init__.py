@@ -38,7 +38,6 @@ COMMANDS: Final = {
     "evaluate": "look", "compare": "look", "explore": "look", "render": "data",
     "verify": "look", "prune": "train", "extend": "train",
     "download": "data", "shard": "data", "plan": "data", "convert": "train",
-    "vocabularies": "look",
 }  # fmt: skip
 
 #: The commands that resume after an interruption.

@@ -1,4 +1,4 @@
-"""`bytepair inspect`, `vocabularies`, `compare`, `verify`, `explore` and `evaluate`.
+"""`bytepair inspect`, `compare`, `verify`, `explore` and `evaluate`.
 
 The exit code of `compare` and `verify` says whether they found a difference or an error.
 """
@@ -86,16 +86,6 @@ def _named(special: str) -> str:
 
 def _shown(tokens: list[bytes]) -> str:
     return " ".join(bytepair.tokenizer.readable(token).replace(" ", "·") for token in tokens)
-
-
-@option.command("bytepair vocabularies")
-def vocabularies() -> None:
-    """List the published vocabularies that can be loaded here by name, without a network.
-
-    Then the folders that were searched: the cache of tiktoken, packages that bring rank files, and
-    the cache of the Hugging Face Hub. The names are for -t and for bytepair.load.
-    """
-    click.echo(str(bytepair.tokenizer.list_vocabularies()))
 
 
 @option.command(
@@ -227,8 +217,7 @@ def explore(
     else:
         option.refuse("--export starts no server", "host", "port")
     if not tokenizers:
-        local = bytepair.tokenizer.list_vocabularies().files
-        tokenizers = tuple(name for name in bytepair.explore.PUBLISHED if name in local)
+        tokenizers = tuple(bytepair.explore.on_this_machine())
         if Path("tokenizer").exists() or not tokenizers:
             tokenizers = ("tokenizer", *tokenizers)
     loaded, missing = _opened(tokenizers)
@@ -377,7 +366,7 @@ def _tell_missing(names: Collection[str]) -> None:
         tell(
             "warning",
             f"left out, neither on this machine nor in reach of the network: {', '.join(names)}",
-            "bytepair vocabularies lists where their files are searched for",
+            "bytepair.load(name) says which file it looks for",
         )
 
 

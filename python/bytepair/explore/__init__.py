@@ -19,7 +19,7 @@ The files: `answers` (what the page can ask; the compiled module answers; the pa
 `wasm/` (the module for browsers, if `make wasm` built it).
 """
 
-from bytepair.explore.answers import PUBLISHED, Answers, to_html
+from bytepair.explore.answers import PUBLISHED, Answers, on_this_machine, to_html
 from bytepair.explore.server import Server
 
-__all__ = ["PUBLISHED", "Answers", "Server", "to_html"]
+__all__ = ["PUBLISHED", "Answers", "Server", "on_this_machine", "to_html"]

@@ -21,6 +21,7 @@ from bytepair.chat.rows import parsed_json
 from bytepair.errors import ArgumentError, ConversationError
 from bytepair.evaluate import samples
 from bytepair.evaluate.evaluation import LANGUAGES, declarations
+from bytepair.formats import published
 from bytepair.tokenizer import Tokenizer
 
 #: The published vocabularies with which the page opens, and the names under which it shows them.
@@ -33,6 +34,16 @@ _JINJA_ROLES: Final[dict[str, list[str]]] = {"system": [], "user": [], "assistan
 
 #: Languages in ten scripts, some right-to-left, some without spaces, some with stacked marks.
 _SCRIPTS: Final = ("en", "el", "ru", "ar", "he", "hi", "th", "ka", "ko", "zh-Hans")
+
+
+def on_this_machine() -> list[str]:
+    """The names of `PUBLISHED` that `bytepair.load` finds without a network.
+
+    Example:
+        >>> set(on_this_machine()) <= set(PUBLISHED)
+        True
+    """
+    return [name for name in PUBLISHED if published.rank_file(name)]
 
 
 class Answers:

@@ -102,7 +102,7 @@ def rank_file(name: str) -> Path | None:
     expected = RANK_FILES[ranks]
     hashed = hashlib.sha1(f"{URL}{ranks}.tiktoken".encode(), usedforsecurity=False).hexdigest()
     names = dict.fromkeys([f"{name}.tiktoken", name, f"{ranks}.tiktoken", hashed])
-    for path in (place.path / one for place in rank_places() for one in names):
+    for path in (folder / one for folder in rank_folders() for one in names):
         if not path.is_file():
             continue
         digest = hashlib.sha256(read_file(path)).hexdigest()
@@ -127,8 +127,7 @@ def _missing(name: str, reason: str) -> NotFetchedError:
         hint = f"put {URL}{ENCODINGS[name].ranks}.tiktoken into {into} as {name}.tiktoken"
         hint += "" if folder else ", and set TIKTOKEN_CACHE_DIR to that folder"
     return NotFetchedError(
-        f"{name} is not on this machine and could not be fetched ({reason}); bytepair vocabularies "
-        "lists what is here",
+        f"{name} is not on this machine and could not be fetched ({reason})",
         hint=hint,
     )
 
@@ -140,40 +139,17 @@ _PACKAGES: Final = {
 }
 
 
-class SearchedFolder(NamedTuple):
-    """A folder that is searched: what it is, and its path, which need not exist."""
-
-    what: str
-    path: Path
-
-
-def rank_places() -> Iterator[SearchedFolder]:
-    """The folders of rank files, in the order in which they are searched."""
-    names = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
-    name = next((name for name in names if name in os.environ), None)
-    if name is None:
-        folder = Path(tempfile.gettempdir(), "data-gym-cache")
-        yield SearchedFolder("the cache of tiktoken; TIKTOKEN_CACHE_DIR names another", folder)
-    elif os.environ[name]:  # an empty value tells tiktoken not to cache
-        yield SearchedFolder(f"the cache of tiktoken ({name})", Path(os.environ[name]))
+def rank_folders() -> Iterator[Path]:
+    """The folders of rank files, in the order in which they are searched; they need not exist."""
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
+    if folder is None:
+        yield Path(tempfile.gettempdir(), "data-gym-cache")
+    elif folder:  # an empty value tells tiktoken not to cache
+        yield Path(folder)
     for package, below in _PACKAGES.items():
         spec = find_spec(package)  # which does not import it
         if spec is not None and spec.submodule_search_locations:
-            folder = Path(next(iter(spec.submodule_search_locations)), below)
-            yield SearchedFolder(f"the package {package}", folder)
-
-
-def hub_place() -> SearchedFolder:
-    """The cache of the Hugging Face Hub."""
-    for variable, below in (
-        ("HF_HUB_CACHE", ""), ("HUGGINGFACE_HUB_CACHE", ""), ("HF_HOME", "hub"),
-        ("XDG_CACHE_HOME", "huggingface/hub"),
-    ):  # fmt: skip
-        if name := os.environ.get(variable):
-            folder = Path(os.path.expanduser(name), below)  # noqa: PTH111 - it raises no error
-            return SearchedFolder(f"the cache of the Hub ({variable})", folder)
-    folder = Path.home() / ".cache/huggingface/hub"
-    return SearchedFolder("the cache of the Hub; HF_HOME names another", folder)
+            yield Path(next(iter(spec.submodule_search_locations)), below)
 
 
 #: The files to download, as patterns: no weights.
@@ -199,34 +175,20 @@ def folder(name: str, revision: str | None) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    cache, path = hub_place().path, None
+    path = None
     if re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)*", revision or "main"):
         with suppress(LocalEntryNotFoundError):
             patterns = list(FILES)
-            path = Path(
-                snapshot_download(name, revision=revision, cache_dir=cache, allow_patterns=patterns)
-            )
+            path = Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
     if path is None:
         raise NotFoundError(
-            f"there is no file {name!r}, and the repository {name} is not in {cache}, and cannot "
-            "be downloaded"
+            f"there is no file {name!r}, and the repository {name} is not in the cache of the Hub, "
+            "and cannot be downloaded"
         )
     for file in (file for pattern in FILES for file in path.glob(pattern)):
         if file.is_file():
             check(file)
     return path
-
-
-def repositories() -> dict[str, Path]:
-    """The repositories in the cache, by name, with the folder of the revision `main`."""
-    paths = {}
-    for ref in sorted(hub_place().path.glob("models--*--*/refs/main")):
-        repo = ref.parents[1]
-        name = repo.name.removeprefix("models--").replace("--", "/", 1)
-        path = repo / "snapshots" / ref.read_text(encoding="utf-8").strip()
-        if is_repository(name) and path.is_dir():
-            paths[name] = path
-    return paths
 
 
 def check(file: Path) -> None:

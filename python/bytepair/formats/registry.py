@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -18,7 +17,6 @@ from typing import Any, Final, Literal, TypeAlias
 from bytepair import _core
 from bytepair.errors import (
     ArgumentError,
-    BytepairError,
     FormatError,
     NotFoundError,
     PatternError,
@@ -250,58 +248,3 @@ def _of_binary(path: Path, head: bytes) -> str:
     raise FormatError(
         str(path), f"{what}", option="format", hint=f"name its format, one of {', '.join(FORMATS)}"
     )
-
-
-@dataclass(frozen=True)
-class Vocabularies:
-    """What `list_vocabularies` found. As a string, it is a list for people.
-
-    Attributes:
-        files: for each name that `bytepair.load` takes without a network, its file or folder.
-        broken: for each name whose files cannot be used, the reason.
-        searched: the folders that were searched, each with what it is, in order.
-    """
-
-    files: dict[str, Path]
-    broken: dict[str, str]
-    searched: dict[Path, str]
-
-    def __str__(self) -> str:
-        lines = [f"{name:<24}  {path}" for name, path in self.files.items()]
-        lines += [f"{name:<24}  cannot be used: {why}" for name, why in self.broken.items()]
-        lines = lines or ["No published vocabulary is on this machine."]
-        lines += ["", "Searched, in this order:"]
-        for path, what in self.searched.items():
-            missing = "" if path.is_dir() else " (there is no such folder)"
-            lines.append(f"  {path}{missing}: {what}")
-        return "\n".join(lines)
-
-
-def list_vocabularies() -> Vocabularies:
-    """List the published vocabularies that `bytepair.load` can load here without a network.
-
-    Encodings of tiktoken are found in its cache and in packages, checked by their SHA-256;
-    repositories of the Hugging Face Hub in its cache, if they have files of a tokenizer.
-
-    Example:
-        >>> import bytepair
-        >>> vocabularies = bytepair.tokenizer.list_vocabularies()
-        >>> all(path.exists() for path in vocabularies.files.values())
-        True
-    """
-    from bytepair.formats import published
-
-    files: dict[str, Path] = {}
-    broken: dict[str, str] = {}
-    for name in published.ENCODINGS:
-        try:
-            if path := published.rank_file(name):
-                files[name] = path
-        except BytepairError as error:
-            broken[name] = str(error)
-    for name, folder in published.repositories().items():
-        with suppress(BytepairError, OSError):  # a model without a tokenizer of a known format
-            recognize(folder)
-            files[name] = folder
-    places = [*published.rank_places(), published.hub_place()]
-    return Vocabularies(files, broken, {place.path: place.what for place in places})

@@ -30,14 +30,12 @@ from bytepair.tokenizer.tokenizer import Tokenizer
 
 if _TYPE_CHECKING:
     from bytepair._internal.drawing import readable
-    from bytepair.formats.registry import list_vocabularies
     from bytepair.tokenizer.vocabulary import parts_in
 
 _lazy(
     __name__,
     {
         "bytepair._internal.drawing": ("readable",),
-        "bytepair.formats.registry": ("list_vocabularies",),
         "vocabulary": ("parts_in",),
     },
 )
@@ -45,6 +43,6 @@ register()
 
 __all__ = [
     "UNICODE_VERSION", "IdArrays", "IdsWithOffsets", "Session", "Tokenizer", "added_tokens",
-    "count_batch", "ignores_merges", "is_lossless", "list_vocabularies", "load", "parts_in",
+    "count_batch", "ignores_merges", "is_lossless", "load", "parts_in",
     "pretokenize", "readable", "split_engine", "text_rules", "truncate_text", "uncovered",
 ]  # fmt: skip
