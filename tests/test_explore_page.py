@@ -151,7 +151,8 @@ def test_the_merges_of_a_word(page: Any, trained: bytepair.Tokenizer) -> None:
             """(all) => all.map(
             (p) => [...p.childNodes].map((n) => n.dataset?.picture ?? n.textContent).join(''))"""
         )
-        assert shown == [part.decode().replace(" ", "·") for part in step.parts]
+        parts = [bytes.fromhex(part["hex"]).decode() for part in step["parts"]]
+        assert shown == [part.replace(" ", "·") for part in parts]
         page.click("#next")
     assert page.locator("#steps li").count() == len(steps)
 

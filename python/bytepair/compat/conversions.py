@@ -182,7 +182,7 @@ def encode_arrow(
         special: as in `Tokenizer.encode_batch`; so are errors.
         prepend: as there.
         append: as there.
-        threads: as there.
+        threads: as in `bytepair.train`.
 
     Returns:
         A pyarrow array with the list of ids of each text, and a null for each null. The ids are
