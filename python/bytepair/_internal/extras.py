@@ -10,7 +10,7 @@ a program that only encodes never imports numpy or pyarrow.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -64,29 +64,28 @@ def __getattr__(name: str) -> Any:
         ) from error
 
 
-def lazy(package: str, homes: Mapping[str, Sequence[str]]) -> None:
+def lazy(package: str, modules: Sequence[str]) -> None:
     """Import the exported names of a package on first access (PEP 562).
 
     The package, which is being imported, imports the same names under `TYPE_CHECKING`, for type
-    checkers and editors. `homes` has the names of each of its modules, or of one elsewhere by its
-    whole name; the name of a module stands for the module.
+    checkers and editors. A name is that of one of the modules, or comes from the first of them that
+    has it.
     """
     module = sys.modules[package]
-    by_name = {
-        name: home if "." in home else f"{package}.{home}"
-        for home, names in homes.items()
-        for name in names
-    }
 
     def find(name: str) -> object:
-        if name not in by_name:
+        if name not in vars(module)["__all__"]:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
-        home = import_module(by_name[name])
-        value = home if by_name[name] == f"{package}.{name}" else getattr(home, name)
+        value: object
+        if name in modules:
+            value = import_module(f".{name}", package)
+        else:
+            homes = (import_module(f".{home}", package) for home in modules)
+            value = next(getattr(home, name) for home in homes if hasattr(home, name))
         setattr(module, name, value)
         return value
 
     vars(module).update(
         __getattr__=find,
-        __dir__=lambda: sorted({*vars(module), *by_name}),
+        __dir__=lambda: sorted({*vars(module), *vars(module)["__all__"]}),
     )

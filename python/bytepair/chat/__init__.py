@@ -51,21 +51,18 @@ if _TYPE_CHECKING:
 
 _lazy(
     __name__,
-    {
-        "batch": ("RenderStatistics", "RenderedBatch"),
-        "jinja": ("JinjaTemplate",),
-        "parser": ("MessageEnd", "Parser", "TextDelta", "ToolCall"),
-        "preferences": ("Preference", "PreferenceBatch", "render_preferences"),
-        "prompt": ("render_turn",),
-        "rows": ("ChatOptions",),
-        "sandbox": ("RenderProcess",),
-        "segments": ("RenderedIds", "encode_segments"),
-        "template": (
-            "CHATML", "LLAMA3", "NANOCHAT", "Part", "QWEN25", "QWEN3",
-             "Reasoning", "Role", "Special", "Template", "Tools",
-        ),
-    },
-)  # fmt: skip
+    [
+        "template",
+        "rows",
+        "segments",
+        "parser",
+        "prompt",
+        "sandbox",
+        "jinja",
+        "preferences",
+        "batch",
+    ],
+)
 
 __all__ = [
     "CHATML", "LLAMA3", "NANOCHAT", "QWEN3", "QWEN25", "ChatOptions",

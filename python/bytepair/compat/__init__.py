@@ -33,13 +33,4 @@ __all__ = [
     "rustbpe", "tiktoken", "to_huggingface", "to_tiktoken", "to_transformers",
 ]  # fmt: skip
 
-_lazy(
-    __name__,
-    {
-        "conversions": (
-            "FORMATS", "encode_arrow", "export_losses", "pad", "to_huggingface",
-            "to_tiktoken", "to_transformers",
-        ),
-        **{name: (name,) for name in ("huggingface", "nanochat", "rustbpe", "tiktoken")},
-    },
-)  # fmt: skip
+_lazy(__name__, ["conversions", "huggingface", "nanochat", "rustbpe", "tiktoken"])

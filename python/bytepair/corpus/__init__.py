@@ -21,14 +21,6 @@ if _TYPE_CHECKING:
     from bytepair.corpus.read import read_documents
     from bytepair.corpus.source import Texts
 
-_lazy(
-    __name__,
-    {
-        "download": ("download", "download_dataset"),
-        "files": ("Paths", "list_files"),
-        "read": ("read_documents",),
-        "source": ("Texts",),
-    },
-)
+_lazy(__name__, ["source", "files", "read", "download"])
 
 __all__ = ["Paths", "Texts", "download", "download_dataset", "list_files", "read_documents"]

@@ -27,17 +27,7 @@ if _TYPE_CHECKING:
     )
     from bytepair.shards.writer import write
 
-_lazy(
-    __name__,
-    {
-        "encode": ("ShardOptions", "TOKENS_PER_SHARD"),
-        "layout": ("LAYOUTS",),
-        "manifest": ("Manifest", "Shard", "ShardPart"),
-        "read": ("Batches", "Blend", "BlendedBatches", "Dataset", "Report", "verify"),
-        "texts": ("ConversationBatches", "ConversationOptions", "TextBatches", "TextOptions"),
-        "writer": ("write",),
-    },
-)
+_lazy(__name__, ["layout", "manifest", "encode", "read", "texts", "writer"])
 
 __all__ = [
     "LAYOUTS", "TOKENS_PER_SHARD", "Batches", "Blend", "BlendedBatches", "ConversationBatches",

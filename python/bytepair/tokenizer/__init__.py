@@ -32,13 +32,7 @@ if _TYPE_CHECKING:
     from bytepair._internal.drawing import readable
     from bytepair.tokenizer.vocabulary import parts_in
 
-_lazy(
-    __name__,
-    {
-        "bytepair._internal.drawing": ("readable",),
-        "vocabulary": ("parts_in",),
-    },
-)
+_lazy(__name__, ["._internal.drawing", "vocabulary"])
 register()
 
 __all__ = [

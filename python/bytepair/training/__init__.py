@@ -27,7 +27,7 @@ from bytepair.training.trainer import extend, resume, train, verify_merges
 if _TYPE_CHECKING:
     from bytepair.training.infer import infer_mixture
 
-_lazy(__name__, {"infer": ("infer_mixture",)})
+_lazy(__name__, ["infer"])
 
 __all__ = [
     "NANOCHAT_SPECIAL_TOKENS", "Counts", "Mixture", "Parity", "Superwords", "TrainOptions", "count",
