@@ -51,18 +51,9 @@ if _TYPE_CHECKING:
 
 _lazy(
     __name__,
-    [
-        "template",
-        "rows",
-        "segments",
-        "parser",
-        "prompt",
-        "sandbox",
-        "jinja",
-        "preferences",
-        "batch",
-    ],
-)
+    ["template", "rows", "segments", "parser", "prompt", "sandbox", "jinja", "preferences",
+     "batch"],
+)  # fmt: skip
 
 __all__ = [
     "CHATML", "LLAMA3", "NANOCHAT", "QWEN3", "QWEN25", "ChatOptions",
