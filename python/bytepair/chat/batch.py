@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: The number of skipped rows that are named.
+#: The number of skipped rows that are named, and the characters of each in a warning.
 MOST_NAMED: Final = 10
+MOST_CHARS: Final = 85
 
 
 @dataclass
@@ -276,9 +277,16 @@ class Gathered:
     def warn(self, count: int, what: str = "conversations") -> None:
         """Warn if some are left out, besides a number of them that are not."""
         if self.skipped:
-            named = listed(self.first_skipped, self.skipped)
+            named = listed(map(_brief, self.first_skipped), self.skipped)
             text = f"{self.skipped:,} of {self.skipped + count:,} {what} are skipped: {named}"
             warn(SkippedWarning(text, option="errors", value="skip"))
+
+
+def _brief(skipped: str) -> str:
+    """A place without folders, and the beginning of the reason, so that ten fit a warning."""
+    place, _, why = skipped.partition(": ")
+    text = f"{place.rpartition('/')[2]}: {why}"
+    return text if len(text) <= MOST_CHARS else f"{text[: MOST_CHARS - 3]}..."
 
 
 def gathered(
