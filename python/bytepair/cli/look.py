@@ -366,7 +366,7 @@ def _tell_missing(names: Collection[str]) -> None:
         tell(
             "warning",
             f"left out, neither on this machine nor in reach of the network: {', '.join(names)}",
-            "bytepair.load(name) says which file it looks for",
+            "bytepair inspect NAME says which file is missing",
         )
 
 

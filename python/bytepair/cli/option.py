@@ -227,9 +227,6 @@ def taken(kind: Callable[..., Taken], options: dict[str, Any]) -> Taken:
     return kind(**{name: options.pop(name) for name in names})
 
 
-_replacing = click.option("--force", "overwrite", is_flag=True, help="Replace an existing file.")
-
-
 def command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
     """Decorator: make a function a subcommand; its help ends with these examples."""
 

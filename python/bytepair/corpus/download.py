@@ -262,7 +262,7 @@ def fetch_all(
 def _check_names(names: set[str]) -> None:
     """Check that no file has the name of a temporary file, or of a folder of another one."""
     for name in names:
-        if re.fullmatch(r"(?:.*/)?\.[^/]*\.(?:partial|lock)", name):
+        if re.fullmatch(rf"(?:.*/)?\.[^/]*\.(?:{'|'.join(TEMPORARY)})", name):
             raise DownloadError(f"{name!r} has the name of a temporary file")
         for parent in map(str, PurePosixPath(name).parents):
             if parent in names:

@@ -21,14 +21,16 @@ class Table:
     Attributes:
         title: what it shows.
         note: how to read it.
-        head: the names of the columns; the first column is text, the others are numbers.
+        head: the names of the columns.
         rows: the cells.
+        is_text: whether all columns are text; else all but the first are numbers.
     """
 
     title: str
     note: str
     head: list[str]
     rows: list[list[str]]
+    is_text: bool = False
 
     def to_markdown(self) -> str:
         """The table in Markdown, under its title."""
@@ -46,7 +48,6 @@ class Table:
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        is_text = self.title in {"Use", "Vocabulary", "Numbers"}
         rows = self.rows if self.head[1:] == ["value"] else [self.head, *self.rows]
         columns = [*zip(*rows, strict=True)]
         is_wide = sum(max(map(cell_len, column)) + 2 for column in columns) > width
@@ -54,8 +55,8 @@ class Table:
         for number, (head, *cells) in enumerate(columns):
             least = max(map(cell_len, (*head.split(), *cells)), default=0)
             grid.add_column(
-                justify="right" if number and not is_text else "left", overflow="fold",
-                vertical="bottom", width=least if is_wide and not is_text else None,
+                justify="right" if number and not self.is_text else "left", overflow="fold",
+                vertical="bottom", width=least if is_wide and not self.is_text else None,
             )  # fmt: skip
         for row in rows:
             grid.add_row(*(Text(visible(cell)) for cell in row))
@@ -181,7 +182,7 @@ def _numbers(evaluation: Evaluation) -> Table:
         for number in evaluation.vocabulary.numbers
     ]
     head = ["number", *map(evaluation.label, evaluation.tokenizers)]
-    return Table("Numbers", "How digits are split.", head, rows)
+    return Table("Numbers", "How digits are split.", head, rows, is_text=True)
 
 
 def _sizes(evaluation: Evaluation) -> Table:
@@ -234,7 +235,8 @@ def parity(costs: Sequence[Compression], base: str | None = None) -> Table:
 
 
 def _pairs(title: str, note: str, rows: dict[str, str]) -> Table:
-    return Table(title, note, ["", "value"], [[key, value] for key, value in rows.items()])
+    cells = [[key, value] for key, value in rows.items()]
+    return Table(title, note, ["", "value"], cells, is_text=True)
 
 
 def mark(token: bytes) -> str:
