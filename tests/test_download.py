@@ -446,6 +446,6 @@ def test_an_error_does_not_show_the_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, token: str
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", token)
-    with pytest.raises(DownloadError, match="HF_TOKEN") as caught:
+    with told(DownloadError, "HF_TOKEN") as caught:
         download.download_dataset("owner/name", dir=tmp_path, endpoint="https://127.0.0.1:9")
     assert "secret" not in str(caught.value)
