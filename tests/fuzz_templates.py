@@ -19,7 +19,7 @@ from typing import Any
 
 import bytepair
 from bytepair import chat
-from bytepair.chat.sandbox import START, STOP, render
+from bytepair._internal.sandbox import START, STOP, render
 from bytepair.errors import ConversationError
 
 NAMES = ["<|bos|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<|end|>"]

@@ -181,7 +181,7 @@ def test_one_file_reads_text() -> None:
     readers = {file for file in PACKAGE.rglob("*.py") if OPENS.search(file.read_text("utf-8"))}
     assert {file.relative_to(PACKAGE).as_posix() for file in readers} == {
         "corpus/read.py",
-        "chat/sources.py",  # conversations of parquet files, which are lists and no texts
+        "corpus/rows.py",  # conversations of parquet files, which are lists and no texts
     }
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import bytepair
 import bytepair.chat.jinja
 from bytepair import chat
+from bytepair._internal.sandbox import render
 from bytepair.chat.rendering import Region, Rendering
-from bytepair.chat.sandbox import render
 from bytepair.errors import ConversationError, SpecialTokenError
 from conftest import refused
 from messages import told

@@ -16,9 +16,9 @@ import pytest
 
 import bytepair
 from bytepair import errors
+from bytepair._internal.sandbox import END_INDEX, INDEX, compiled, render
 from bytepair.chat import JinjaTemplate, RenderProcess
 from bytepair.chat.rendering import Disguise, unmarked
-from bytepair.chat.sandbox import END_INDEX, INDEX, compiled, render
 from bytepair.errors import ConversationError
 from messages import told
 

@@ -15,9 +15,9 @@ import pytest
 
 import bytepair
 from bytepair import chat
+from bytepair._internal.sandbox import usage
 from bytepair.chat import ChatOptions
 from bytepair.chat.rows import REASONING
-from bytepair.chat.sandbox import usage
 from bytepair.errors import ConversationError
 from trl_source import REASON, TEMPLATES, TRAINING
 

@@ -14,12 +14,11 @@ user input can become a special token.
 
 Rendering and parsing are methods of `Tokenizer`; this package defines their arguments and results,
 and has functions for less usual ways: `render_turn`, `render_preferences`, `encode_segments`.
-The modules: `template` (the class `Template`), `rows` (what the fields of a row mean; `sources`
-reads files and tables), `renderer` (one conversation to segments), `segments` (which the core
-encodes), `prompt` (prompts that fit a context or follow sampled ids), `batch` (whole data sets),
-`preferences` (preference pairs), `parser` (ids to conversations, also during generation), `jinja`
-(Hugging Face templates; `sandbox` renders them, `rendering` keeps texts apart, and finds what is
-trained on).
+The modules: `template` (the class `Template`), `rows` (what the fields of a row mean), `renderer`
+(one conversation to segments), `segments` (which the core encodes), `prompt` (prompts that fit a
+context or follow sampled ids), `batch` (whole data sets), `preferences` (preference pairs),
+`parser` (ids to conversations, also during generation), `jinja` (Hugging Face templates;
+`rendering` keeps texts apart, and finds what is trained on).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -27,13 +26,13 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from bytepair._internal.extras import lazy as _lazy
 
 if _TYPE_CHECKING:
+    from bytepair._internal.sandbox import RenderProcess
     from bytepair.chat.batch import RenderedBatch, RenderStatistics
     from bytepair.chat.jinja import JinjaTemplate
     from bytepair.chat.parser import MessageEnd, Parser, TextDelta, ToolCall
     from bytepair.chat.preferences import Preference, PreferenceBatch, render_preferences
     from bytepair.chat.prompt import render_turn
     from bytepair.chat.rows import ChatOptions
-    from bytepair.chat.sandbox import RenderProcess
     from bytepair.chat.segments import RenderedIds, encode_segments
     from bytepair.chat.template import (
         CHATML,
@@ -51,9 +50,8 @@ if _TYPE_CHECKING:
 
 _lazy(
     __name__,
-    ["template", "rows", "segments", "parser", "prompt", "sandbox", "jinja", "preferences",
-     "batch"],
-)  # fmt: skip
+    ["template", "rows", "segments", "parser", "prompt", "jinja", "preferences", "batch"],
+)
 
 __all__ = [
     "CHATML", "LLAMA3", "NANOCHAT", "QWEN3", "QWEN25", "ChatOptions",

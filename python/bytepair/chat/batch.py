@@ -16,8 +16,8 @@ from bytepair.chat.prompt import render_fitted
 from bytepair.chat.renderer import TemplateOrName, nothing_to_learn, writer
 from bytepair.chat.rows import ChatOptions, read_row
 from bytepair.chat.segments import Conversation, Encoded, Segments
-from bytepair.chat.sources import ConversationSource, PlacedRow, read
 from bytepair.corpus.column import listed
+from bytepair.corpus.rows import ConversationSource, PlacedRow, read_rows
 from bytepair.errors import (
     ArgumentError,
     ConversationError,
@@ -220,7 +220,7 @@ def render(
         write.write(row, texts.segments, options)
         return None
 
-    rendered = gathered(read(conversations, options), texts, options, append)
+    rendered = gathered(read_rows(conversations, options.ignore_fields), texts, options, append)
     encoded = texts.segments.encode(
         tokenizer, join=write.join, max_tokens=max_tokens, errors="replace", threads=threads
     )

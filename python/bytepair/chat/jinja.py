@@ -23,6 +23,7 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_kind
+from bytepair._internal.sandbox import RenderProcess, has_blocks, render, usage
 from bytepair.chat.rendering import (
     Disguise,
     MessageText,
@@ -41,7 +42,6 @@ from bytepair.chat.rows import (
     reasoning_of,
     text_of,
 )
-from bytepair.chat.sandbox import RenderProcess, has_blocks, render, usage
 from bytepair.chat.segments import BREAK, Segments, Writer, encode_items, structural
 from bytepair.chat.template import ASSISTANT
 from bytepair.errors import ConversationError, SpecialTokenError

@@ -23,8 +23,8 @@ from bytepair.chat.batch import Gathered, gathered, pad_id
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions, Row, messages_of, read_row
 from bytepair.chat.segments import Encoded, Segments
-from bytepair.chat.sources import ConversationSource, read
 from bytepair.chat.template import ASSISTANT
+from bytepair.corpus.rows import ConversationSource, read_rows
 from bytepair.errors import ConversationError, SpecialTokenError
 
 if TYPE_CHECKING:
@@ -188,7 +188,10 @@ def render_preferences(
         filler = pad_id(tokenizer, write.template, pad)
     out = Gathered()
 
-    rows = ((place.replace("conversation", "pair"), row) for place, row in read(pairs, options))
+    rows = (
+        (place.replace("conversation", "pair"), row)
+        for place, row in read_rows(pairs, options.ignore_fields)
+    )
     written = gathered(rows, out, options, partial(_write, write, options, out.segments))
     out.warn(len(written), "pairs")
     encoded = out.segments.encode(tokenizer, join=write.join, errors="replace", threads=threads)

@@ -28,8 +28,8 @@ from datetime import date, time
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
+from bytepair._internal.sandbox import END_INDEX, INDEX, START, STOP
 from bytepair.chat.rows import REASONING
-from bytepair.chat.sandbox import END_INDEX, INDEX, START, STOP
 from bytepair.chat.template import ASSISTANT
 from bytepair.errors import ConversationError
 

@@ -386,7 +386,8 @@ def _of_messages(fields: dict[str, Any]) -> list[Any]:
     name = "messages" if "messages" in fields else next(filter(fields.get, COLUMNS), None)
     messages: Any = fields.pop(name) if name else None
     if type(messages) is not list and not is_list(messages):
-        kind = "a mapping without it" if messages is None else f"one with {type(messages).__name__}"
+        names = ", ".join(map(str, fields)) or "no field"
+        kind = f"{type(messages).__name__} there" if name else f"one with {names}"
         raise _no_conversation(kind)
     return list(messages)
 

@@ -7,7 +7,8 @@
 The modules: `source` (what a source is, and `Reading`), `files` (the files that names refer to, how
 they are read, which are for validation, and records of them), `read` (the documents of a file, read
 ahead by a thread, batches of any source, or a sample of it), `column` (documents in memory, skipped
-ones, and memory limits), `arrow` (Arrow columns) and `download` (published data sets).
+ones, and memory limits), `arrow` (Arrow columns), `rows` (rows of any fields, such as
+conversations) and `download` (published data sets).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

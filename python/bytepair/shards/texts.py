@@ -26,10 +26,10 @@ from bytepair.chat.batch import RenderedBatch, pad_id
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions
 from bytepair.chat.segments import Conversation
-from bytepair.chat.sources import ConversationSource, sequence
 from bytepair.corpus.column import Column, Errors
 from bytepair.corpus.files import Split, kind_of
 from bytepair.corpus.read import DocumentSelection, ahead, read
+from bytepair.corpus.rows import ConversationSource, sequence
 from bytepair.corpus.source import Reading, Source, resolve_files
 from bytepair.errors import ConversationError, ShardError, SkippedWarning, warn
 from bytepair.shards.encode import special_id
@@ -350,7 +350,7 @@ class ConversationBatches(Iterator[tuple[Any, Any]]):
 
     def __init__(
         self,
-        conversations: Sequence[Conversation] | ConversationSource,
+        conversations: ConversationSource,
         tokenizer: Tokenizer,
         batch_size: int,
         length: int,
@@ -369,10 +369,10 @@ class ConversationBatches(Iterator[tuple[Any, Any]]):
             raise ShardError(
                 f"max_tokens is {max_tokens}; at most length + 1 is possible", option="max_tokens"
             )
-        conversations = sequence(conversations, options.chat)
-        if rank >= len(conversations):
+        rows: Sequence[Conversation] = sequence(conversations, options.chat.ignore_fields)
+        if rank >= len(rows):
             raise ShardError(
-                f"rank {rank} of {world_size} has none of the {len(conversations)} conversations"
+                f"rank {rank} of {world_size} has none of the {len(rows)} conversations"
             )
         skips = options.chat.errors == "skip"
         chat = replace(options.chat, errors="strict") if skips else options.chat
@@ -380,12 +380,12 @@ class ConversationBatches(Iterator[tuple[Any, Any]]):
             tokenizer.render_batch, template=options.template, options=chat,
             max_tokens=max_tokens, on_untrained="keep", threads=threads,
         )  # fmt: skip
-        self._count, self._step = len(conversations), world_size
-        self._identity = {"conversations": len(conversations), "world_size": world_size}
+        self._count, self._step = len(rows), world_size
+        self._identity = {"conversations": len(rows), "world_size": world_size}
         self._used, self._next, self._numbers = rank, rank, list[int]()
         waiting = [] if state is None else self._resume(state)
         numbers = chain(waiting, count(self._next, world_size))
-        self._rendered = _rendered(conversations, numbers, render, skips)
+        self._rendered = _rendered(rows, numbers, render, skips)
         template = writer(tokenizer, options.template).template
         self._filler = pad_id(tokenizer, template, options.pad)
         self._shape, self._torch = (batch_size, length), torch

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from bytepair.chat.renderer import TemplateOrName
     from bytepair.chat.rows import ChatOptions
     from bytepair.chat.segments import Conversation, OnUntrained, RenderedIds
-    from bytepair.chat.sources import ConversationSource
     from bytepair.chat.template import Template
     from bytepair.corpus.column import Errors
+    from bytepair.corpus.rows import ConversationSource
     from bytepair.formats.parts import WrittenFormat
     from bytepair.tokenizer.results import Ids, SpecialMode
 

@@ -198,7 +198,7 @@ def usage(source: str, name: str) -> Usage:
 MAX_ANSWER_BYTES: Final = 1 << 26
 
 _CHILD: Final = (
-    "from bytepair.chat.sandbox import serve; serve(*map(int, __import__('sys').argv[1:]))"
+    "from bytepair._internal.sandbox import serve; serve(*map(int, __import__('sys').argv[1:]))"
 )
 
 

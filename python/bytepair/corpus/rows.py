@@ -1,4 +1,4 @@
-"""Reads the rows of a source of conversations, with their places: lists, files, tables.
+"""Reads the rows of a source, such as conversations, with their places: lists, files, tables.
 
 In a table, all rows have the same fields, and so do all structs: a field that a row lacks is null.
 Such nulls are removed, so that a row is the same whatever it was read from.
@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
-from bytepair.chat.rows import COLUMNS, DEFAULT, ChatOptions
-from bytepair.chat.segments import Conversation
 from bytepair.corpus import read as corpus_read
 from bytepair.corpus.arrow import is_arrow, open_ipc
 from bytepair.corpus.column import Column, strings
@@ -25,10 +23,10 @@ from bytepair.files.safe import read_json
 #: Conversations; an Arrow table or column, a data frame, a data set of Hugging Face; or files: a
 #: path, a folder (also of `datasets.save_to_disk`), a glob or a URL. They are parquet, Arrow IPC,
 #: jsonl, or a list in `.json` (the last two optionally compressed as `.gz` or `.zst`).
-ConversationSource: TypeAlias = Iterable[Conversation] | str | os.PathLike[str] | Any
+ConversationSource: TypeAlias = Iterable[Any] | str | os.PathLike[str] | Any
 
 #: A row and its place in the source, for messages. What cannot be read is an error in its place.
-PlacedRow: TypeAlias = "tuple[str, Conversation | ConversationError]"
+PlacedRow: TypeAlias = "tuple[str, Any | ConversationError]"
 
 #: The fields whose value may be any JSON.
 _FREE: Final = ("arguments", "tools", "parameters")
@@ -40,15 +38,18 @@ _FREE_VALUES: Final = 1 << 20
 _BATCH_ROWS: Final = 1024
 
 
-def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator[PlacedRow]:
-    """The rows of a source, in order; those of lists and tables are counted from 0."""
+def read_rows(source: ConversationSource, ignore: Collection[str] = ()) -> Iterator[PlacedRow]:
+    """The rows of a source, in order; those of lists and tables are counted from 0.
+
+    Columns of tables that are to be ignored are not read.
+    """
     paths = isinstance(source, list | tuple) and bool(source) and isinstance(source[0], os.PathLike)
     if paths or isinstance(source, str | os.PathLike):
         files = files_matching(source).files
-        return itertools.chain.from_iterable(_read_file(file, options) for file in files)
+        return itertools.chain.from_iterable(_read_file(file, ignore) for file in files)
     rows: Iterable[Any] = source
     if (tables := _tables(source)) is not None:
-        rows = _read_tables(tables, "the table", options)
+        rows = _read_tables(tables, "the table", ignore)
     elif isinstance(source, Mapping):
         raise ConversationError("this is one conversation", hint="pass a list of conversations")
     elif not isinstance(source, Iterable):
@@ -59,12 +60,12 @@ def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator
     return ((f"conversation {number}", row) for number, row in enumerate(rows))
 
 
-def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
+def sequence(source: Any, ignore: Collection[str]) -> Sequence[Any]:
     """The rows of a source by their number: a sequence as it is, and any other in memory."""
     is_sequence = hasattr(source, "__len__") and hasattr(source, "__getitem__")
     if not is_sequence or isinstance(source, str | Mapping) or _tables(source) is not None:
-        return [_valid(*placed) for placed in read(source, options)]
-    given: Sequence[Conversation] = source
+        return [_valid(*placed) for placed in read_rows(source, ignore)]
+    given: Sequence[Any] = source
     return given
 
 
@@ -85,19 +86,19 @@ def _tables(source: Any) -> Iterable[Any] | None:
 # ---------------------------------------------------------------------------- files
 
 
-def _read_file(file: Input, options: ChatOptions) -> Iterator[PlacedRow]:
+def _read_file(file: Input, ignore: Collection[str]) -> Iterator[PlacedRow]:
     kind = kind_of(file.path)
     if kind == "jsonl":
         return _read_lines(file)
-    rows: Iterator[Conversation]
+    rows: Iterator[Any]
     if kind == "json":
         try:
             rows = iter(corpus_read.read_list(file))
         except CorpusError as error:
             raise ConversationError(error.message, hint=error.hint) from None
     elif kind in ("parquet", "arrow") and compression_of(file.path) is None:
-        tables = _parquet(file, options) if kind == "parquet" else _arrow_batches(file)
-        rows = _read_tables(tables, file.name, options)
+        tables = _parquet(file, ignore) if kind == "parquet" else _arrow_batches(file)
+        rows = _read_tables(tables, file.name, ignore)
     else:
         raise ConversationError(f"{file.name} is not a .jsonl, .json, .parquet or .arrow file")
     return ((f"{file.name}, row {number}", row) for number, row in enumerate(rows, 1))
@@ -115,13 +116,13 @@ def _read_lines(file: Input) -> Iterator[PlacedRow]:
                 yield f"{file.name}, line {number}", row
 
 
-def _parquet(file: Input, options: ChatOptions) -> Iterator[Any]:
+def _parquet(file: Input, ignore: Collection[str]) -> Iterator[Any]:
     """The table of a parquet file, without the columns that are not read."""
     from bytepair._internal.extras import pyarrow_parquet as pq
 
     with pq.ParquetFile(file.path, filesystem=file.system) as opened:
         names = opened.schema_arrow.names
-        yield opened.read([name for name in names if name not in options.ignore_fields])
+        yield opened.read([name for name in names if name not in ignore])
 
 
 def _arrow_batches(file: Input) -> Iterator[Any]:
@@ -131,11 +132,11 @@ def _arrow_batches(file: Input) -> Iterator[Any]:
 # ---------------------------------------------------------------------------- tables
 
 
-def _read_tables(tables: Iterable[Any], place: str, options: ChatOptions) -> Iterator[Conversation]:
+def _read_tables(tables: Iterable[Any], place: str, ignore: Collection[str]) -> Iterator[Any]:
     noted: list[str] = []
     with _as_own_errors(place):
         for table in tables:
-            rows = _rows_of(table, place, options)
+            rows = _rows_of(table, place, ignore)
             for chunk in getattr(rows, "chunks", [rows]):
                 for start in range(0, len(chunk), _BATCH_ROWS):
                     for row in chunk.slice(start, _BATCH_ROWS).to_pylist():
@@ -155,19 +156,15 @@ def _as_own_errors(place: str) -> Iterator[None]:
         raise ConversationError(f"{place} is not valid: {error}") from error
 
 
-def _rows_of(source: Any, place: str, options: ChatOptions) -> Any:
+def _rows_of(source: Any, place: str, ignore: Collection[str]) -> Any:
     from bytepair._internal.extras import pyarrow as pa
 
     if hasattr(source, "__arrow_c_array__") and not isinstance(source, pa.RecordBatch | pa.Array):
         source = pa.array(source)
     if not isinstance(source, pa.Array | pa.ChunkedArray):
         table = pa.table(source)
-        names = [name for name in table.column_names if name not in options.ignore_fields]
-        if options.rows == "messages" and {*COLUMNS, "chosen"}.isdisjoint(names):
-            raise ConversationError(
-                f"{place} has no column {' or '.join(COLUMNS)}; it has {', '.join(names) or 'none'}"
-            )
-        source = table.select(names).to_struct_array()
+        table = table.select([name for name in table.column_names if name not in ignore])
+        source = table.to_struct_array()
     source.validate(full=True)  # Arrow trusts the offsets in a file
     size = sum(map(_size, getattr(source, "chunks", [source])))
     if size > 8 * source.nbytes + _FREE_VALUES:
