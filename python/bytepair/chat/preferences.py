@@ -7,7 +7,7 @@ boundary, whatever the texts on its two sides are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields
 from functools import partial
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair._internal.checks import check_whole, place_of, refuse
+from bytepair._internal.checks import check_whole, refuse
 from bytepair.chat.batch import Gathered, gathered, pad_id
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions, Row, messages_of, read_row
@@ -57,32 +57,14 @@ ANSWERS: Final = ("chosen", "rejected")
 COLUMNS: Final = tuple(field.name for field in fields(Preference))
 
 
-@dataclass(frozen=True, eq=False)
-class PreferenceBatch:
-    """Rendered preference pairs, a sequence.
+class PreferenceBatch(list[Preference]):
+    """Rendered preference pairs: a list of them.
 
     Attributes:
-        pairs: the pairs.
         pad_id: the id that fills rows; None if the template names no such token.
     """
 
-    pairs: Sequence[Preference]
     pad_id: int | None = None
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def __iter__(self) -> Iterator[Preference]:
-        return iter(self.pairs)
-
-    def __getitem__(self, index: int) -> Preference:
-        """One pair.
-
-        Raises:
-            ArgumentError: if the index is no integer; there are no slices.
-            IndexError: if there is no such pair.
-        """
-        return self.pairs[place_of("pair", index, len(self))]
 
     def padded(self) -> dict[str, NDArray[np.int64]]:
         """Arrange all pairs in rows: first the prompts with the better answers, then the others.
@@ -95,8 +77,8 @@ class PreferenceBatch:
         Raises:
             SpecialTokenError: if no token is known that fills rows.
         """
-        answers = [(one.prompt_ids, one.chosen_ids, one.chosen_mask) for one in self.pairs]
-        answers += [(one.prompt_ids, one.rejected_ids, one.rejected_mask) for one in self.pairs]
+        answers = [(one.prompt_ids, one.chosen_ids, one.chosen_mask) for one in self]
+        answers += [(one.prompt_ids, one.rejected_ids, one.rejected_mask) for one in self]
         width = max((len(prompt) + len(ids) for prompt, ids, _ in answers), default=0)
         if self.pad_id is None:
             raise SpecialTokenError(
@@ -159,7 +141,7 @@ def render_preferences(
             processors.
 
     Returns:
-        A `bytepair.chat.PreferenceBatch`, a sequence of pairs; `padded()` gives arrays.
+        A `bytepair.chat.PreferenceBatch`, a list of pairs; `padded()` gives arrays.
 
     Raises:
         ArgumentError: if an option has another value.
@@ -195,7 +177,8 @@ def render_preferences(
     written = gathered(rows, out, options, partial(_write, write, options, out.segments))
     out.warn(len(written), "pairs")
     encoded = out.segments.encode(tokenizer, join=write.join, errors="replace", threads=threads)
-    kept = []
+    kept = PreferenceBatch()
+    kept.pad_id = filler
     for place, pair in zip(out.places[::3], _pairs(encoded, len(written), limit), strict=True):
         if why := "" if on_untrained == "keep" else _nothing_to_learn(pair):
             if on_untrained == "drop":
@@ -207,7 +190,7 @@ def render_preferences(
                 hint='pass on_untrained="drop" to drop such pairs, or "keep"',
             )
         kept.append(pair)
-    return PreferenceBatch(kept, filler)
+    return kept
 
 
 def _write(writer: Any, options: ChatOptions, out: Segments, row: Any) -> None:

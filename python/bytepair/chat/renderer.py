@@ -386,13 +386,14 @@ _last: tuple[_core.Tokenizer, TemplateOrName, Any] | None = None
 
 def nothing_to_learn(trained: int, length: int, max_tokens: int | None) -> ConversationError:
     """The error for the mask of a conversation that is all 0 or all 1."""
-    why = "the template trains on everything" if trained else "nothing is trained on"
-    hint = "add a reply, or render a prompt with render_for_completion"
+    why, hint = (
+        "nothing is trained on",
+        "add a reply, or render a prompt with render_for_completion",
+    )
     if trained:
-        hint = "mark the trained parts in the template"
-    if not trained and max_tokens is not None and length >= max_tokens:
-        why = f"max_tokens={max_tokens} cut off what would be trained on"
-        hint = "raise max_tokens"
+        why, hint = "the template trains on everything", "mark the trained parts in the template"
+    elif max_tokens is not None and length >= max_tokens:
+        why, hint = f"max_tokens={max_tokens} cut off what would be trained on", "raise max_tokens"
     return ConversationError(
         f"the mask is all {int(trained > 0)}: {why}",
         option="on_untrained",
