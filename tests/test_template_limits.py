@@ -16,9 +16,9 @@ import pytest
 
 import bytepair
 from bytepair import errors
-from bytepair._internal.sandbox import END_INDEX, INDEX, compiled, render
+from bytepair._internal.sandbox import END_INDEX, INDEX, START, STOP, compiled, render
 from bytepair.chat import JinjaTemplate, RenderProcess
-from bytepair.chat.rendering import Disguise, unmarked
+from bytepair.chat.rendering import MOST_MARKS, Disguise, unmarked
 from bytepair.errors import ConversationError
 from messages import told
 
@@ -274,6 +274,17 @@ def test_what_a_template_writes_has_a_limit_that_falls_with_the_number_of_specia
     with pytest.raises(errors.ConversationError) as caught:
         rendered(2000, 100_000)
     assert "100,000 characters" in str(caught.value)
+
+
+def test_the_number_of_special_tokens_and_of_marks_that_a_template_writes_is_limited() -> None:
+    tok = bytepair.train(["hi"], 258, special_tokens=["<s>"])
+    template = JinjaTemplate(f"{{{{ '<s>' * {MOST_MARKS + 1} }}}}", mask="none")
+    with pytest.raises(errors.ConversationError) as caught:
+        tok.render_conversation([{"role": "user", "content": ""}], template=template)
+    assert "1,048,576 special tokens" in str(caught.value)
+    assert len(unmarked((START + STOP) * (MOST_MARKS // 2), has_blocks=True)[2]) == MOST_MARKS // 2
+    with pytest.raises(errors.ConversationError):
+        unmarked((START + STOP) * MOST_MARKS, has_blocks=True)
 
 
 def test_marks_of_an_index_that_a_template_writes_itself_are_text() -> None:

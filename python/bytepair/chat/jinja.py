@@ -25,6 +25,7 @@ from bytepair import _core
 from bytepair._internal.checks import check_choice, check_kind
 from bytepair._internal.sandbox import RenderProcess, has_blocks, render, usage
 from bytepair.chat.rendering import (
+    MOST_MARKS,
     Disguise,
     MessageText,
     Region,
@@ -244,7 +245,12 @@ class JinjaWriter(Writer):
                 f"the template {self.name!r} writes {begun:,} characters with which special tokens "
                 f"begin; with {tried:,} tokens, {_MOST_TRIED // tried:,} are possible"
             )
-        return self._find.split(string)
+        parts = self._find.split(string, MOST_MARKS + 1)
+        if len(parts) > 2 * MOST_MARKS + 1:
+            raise ConversationError(
+                f"the template {self.name!r} writes more than {MOST_MARKS:,} special tokens"
+            )
+        return parts
 
     def _strip(self, out: Segments, first: int) -> None:
         """Strip white space beside the special tokens that strip it."""

@@ -48,8 +48,14 @@ _WORD: Final = re.compile(r"[\w$][\w .$-]*")
 #: A private-use character as JSON writes it.
 _ESCAPED: Final = re.compile(r"\\udb[c-f][0-9a-f]\\ud[c-f][0-9a-f]{2}")
 
+#: The length of the longest string of a template that is left as it is in a text.
+_MOST_KEPT_CHARS: Final = 64
+
 #: The fields of a part or a call that are texts of the message.
 _TEXTS: Final = ("text", "name", "arguments")
+
+#: The special tokens, and the marks, that a template may write: each takes 70 bytes here.
+MOST_MARKS: Final = 1 << 20
 
 #: The index of a message, and a mark of a block, in what a template writes.
 _INDEX: Final = re.compile(f"{INDEX}([0-9]{{1,9}}){END_INDEX}")
@@ -77,10 +83,11 @@ _TOOLS: Final = MessageText(-1, "the tool definitions")
 class Disguise:
     """Replaces characters of special tokens by private-use characters, and restores them.
 
-    With `everywhere`, all characters with which a special token begins are replaced. Otherwise only
-    the first character of each special token in the text, of a possible one that starts at the end
-    of the text, and the first character of the text if a token may have started before it.
-    The work is linear in the length of the text.
+    With `everywhere`, all characters with which a special token begins are replaced. Otherwise
+    those stay with which a string begins that the template has (`fixed`), so that it finds this
+    string in a text, such as `</think>`; but not if a special token could come of it, also after
+    the template has removed something behind it. The first character of a text is replaced if a
+    token may have started before it. The work is linear in the length of the text.
 
     A role, a type of JSON, and a key or a type that the template names (`fixed`) are words of the
     format; they are disguised only if there is more in them than letters. So are all keys without
@@ -124,6 +131,14 @@ class Disguise:
         self._longest = max(self._lengths, default=0)
         self._all = "\0".join(names)
         self._begins = re.compile("|".join({re.escape(name[0]) for name in names}) or r"(?!)")
+        self._kept = {
+            word[at.start() :]
+            for word in fixed
+            if not everywhere and len(word) <= _MOST_KEPT_CHARS
+            for at in self._begins.finditer(word)
+            if not self._is_token(word[at.start() :])
+        }
+        self._kept_lengths = sorted({*map(len, self._kept)})
 
     def put_on(self, text: str) -> str:
         """Disguise a text, even if it is a part of the name of a token."""
@@ -133,7 +148,7 @@ class Disguise:
             places.add(start)
         if not self._everywhere:
             found = (token.start() for token in self._begins.finditer(body))
-            places |= {at for at in found if self._is_token(body[at : at + self._longest])}
+            places |= {at for at in found if not self._is_kept(body, at)}
         if places and start < len(text):
             text = "".join(self._on.get(c, c) if i in places else c for i, c in enumerate(text))
         return self._first.sub(lambda c: self._on[c[0]], text)
@@ -142,6 +157,10 @@ class Disguise:
         """Whether a token that the template begins may end in a text."""
         ends = (at for at, character in enumerate(head, 1) if character in self._last)
         return any(_begins_any(head[:end][::-1], self._reversed) for end in ends)
+
+    def _is_kept(self, text: str, at: int) -> bool:
+        """Whether a string of the template that stays as it is begins at a position."""
+        return any(text[at : at + length] in self._kept for length in self._kept_lengths)
 
     def _is_token(self, rest: str) -> bool:
         """Whether a text begins with a token, or is the first part of one."""
@@ -420,7 +439,11 @@ def unmarked(marked: str, has_blocks: bool) -> tuple[str, dict[int, int], list[R
     starts: dict[int, int] = {}
     blocks: list[Region] = []
     pieces, length, end, start = [], 0, 0, -1
-    for mark in _MARK.finditer(marked):
+    for number, mark in enumerate(_MARK.finditer(marked)):
+        if number == MOST_MARKS:
+            raise ConversationError(
+                f"the template comes to messages and blocks more than {MOST_MARKS:,} times"
+            )
         pieces.append(marked[end : mark.start()])
         length, end = length + len(pieces[-1]), mark.end()
         if mark[1]:
