@@ -213,13 +213,13 @@ def test_lines_between_lines_that_are_too_long_are_kept(
     path = tmp_path_factory.mktemp("lines") / "a.txt"
     path.write_text("\n".join("a" * size for size in sizes) + "\n" * (has_end and bool(sizes)))
     reader = _core.DocumentReader(
-        CorpusFile(str(path), "lines", None), "text", errors="skip",
-        bounds=ReadBounds(most, block), page_bytes=1 << 20, size=path.stat().st_size,
+        CorpusFile(str(path), "lines", None), bytepair.Reading(errors="skip"),
+        ReadBounds(most, block), size=path.stat().st_size,
     )  # fmt: skip
     lengths: list[int] = []
     skipped: list[int] = []
-    for batch in reader:
-        lengths += np.diff(batch.offsets).tolist()
-        skipped += [skip.row for skip in batch.skipped]
+    for _, _, _, offsets, skips in reader:
+        lengths += np.diff(offsets).tolist()
+        skipped += [row for _, row, *_ in skips]
     assert lengths == [size for size in sizes if size <= most]
     assert skipped == [row for row, size in enumerate(sizes) if size > most]

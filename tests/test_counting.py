@@ -394,7 +394,7 @@ def test_damage_that_the_parquet_crate_does_not_expect_is_not_printed(
         damaged.write_bytes(other)
         with contextlib.suppress(CorpusError, OSError):
             read += _core.Counter(_core.PATTERNS["gpt2"]).add_parquet(
-                [damaged], "text", lambda *_: None, bounds=ReadBounds(1 << 27)
+                [damaged], bytepair.Reading(), ReadBounds(1 << 27), lambda *_: None
             )
     assert 0 < read < 2000
     assert capfd.readouterr().err == ""
@@ -420,7 +420,7 @@ def test_what_stops_the_reading_of_parquet(tmp_path: Path) -> None:
         damaged.write_bytes(other)
         with contextlib.suppress(CorpusError, OSError):
             _core.Counter(_core.PATTERNS["gpt2"]).add_parquet(
-                [damaged], "text", lambda *_: None, bounds=ReadBounds(1 << 27)
+                [damaged], bytepair.Reading(), ReadBounds(1 << 27), lambda *_: None
             )
 
     def broken_report(*_: object) -> None:

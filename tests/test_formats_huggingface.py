@@ -702,11 +702,15 @@ def test_a_folder_with_its_companions(tmp_path: Path) -> None:
 def test_transformers_loads_what_is_written(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     tok = bytepair.Tokenizer(
-        bytepair._core.Model.from_ranks(
+        bytepair._core.Model.from_parts(
             TOK.mergeable_ranks(),
             TOK.pattern,
             TOK.special_tokens,
-            {"bos_token": "<|bos|>", "eos_token": "<|bos|>", "chat_template": "{{ bos_token }}hi"},
+            notes={
+                "bos_token": "<|bos|>",
+                "eos_token": "<|bos|>",
+                "chat_template": "{{ bos_token }}hi",
+            },
         )
     )
     tok.export(tmp_path, "huggingface")

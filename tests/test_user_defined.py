@@ -368,8 +368,8 @@ def test_user_defined_ids_are_tokens_of_text() -> None:
     for id in (1, 1 << 20):
         rules = _core.TextRules("(?s:.+)", normalizer=["spaces"], user_defined=[id])
         with told(bytepair.errors.VocabularyError):
-            bytepair._core.Model.from_characters(
-                ranks, twins, merges, rules, tok.special_tokens, notes
+            bytepair._core.Model.from_parts(
+                ranks, rules, tok.special_tokens, merges=merges, twins=twins, notes=notes
             )
 
 

@@ -11,6 +11,7 @@ from typing_extensions import disjoint_base
 from bytepair.corpus.column import ReadBounds
 from bytepair.corpus.files import CorpusFile
 from bytepair.corpus.read import DocumentSelection
+from bytepair.corpus.source import Reading
 from bytepair.tokenizer.results import IdArrays, IdsWithOffsets
 from bytepair.training.options import TrainSettings
 
@@ -35,16 +36,15 @@ class _ArrowStream(Protocol):
 
 _Texts: TypeAlias = Iterable[str] | _ArrowArray | _ArrowStream
 _Ids: TypeAlias = Iterable[int] | NDArray[np.integer]
+# The file, the byte in it, the lines and the documents before that byte, and all characters.
+_Place: TypeAlias = tuple[int, int, int, int, int]
+# The file, the first row, the number of rows, why, and what to do about it.
+_Skipped: TypeAlias = tuple[int, int, int, str, str]
+# Texts, bytes, characters, packed bytes, and the bytes of each file read since the last call.
+_OnProgress: TypeAlias = Callable[[int, int, int, int, list[tuple[int, int]]], object]
+_CountedPair: TypeAlias = tuple[tuple[bytes, bytes], int]
 
 def pattern(name_or_regex: str | Sequence[str]) -> str | Any: ...
-def register(
-    *,
-    unknown_keyword: Callable[[str, Iterable[str]], Exception],
-    texts: Callable[[Any], Iterable[str]],
-    of_type: Callable[[Any, Any, int], NDArray[Any]],
-    id_arrays: type[IdArrays],
-    ids_with_offsets: type[IdsWithOffsets],
-) -> None: ...
 def match_lengths(regex: str) -> tuple[int, int | None]: ...
 def lone_surrogates(texts: Sequence[str]) -> list[tuple[int, str]]: ...
 def not_utf8(
@@ -69,31 +69,22 @@ class Counter:
     def add_parquet(
         self,
         files: Sequence[PathLike[str]],
-        column: str,
-        on_progress: Callable[[CountProgress], object],
-        *,
-        start: FilePlace | None = None,
-        max_chars: int | None = ...,
-        doc_cap: int | None = ...,
-        errors: str = ...,
-        most_page_bytes: int = ...,
+        reading: Reading,
         bounds: ReadBounds,
+        on_progress: _OnProgress,
+        start: _Place = ...,
     ) -> bool: ...
     def add_files(
         self,
         files: Sequence[CorpusFile],
-        field: str,
-        on_progress: Callable[[CountProgress], object],
-        *,
-        start: FilePlace | None = None,
-        max_chars: int | None = ...,
-        doc_cap: int | None = ...,
-        errors: str = ...,
+        reading: Reading,
         bounds: ReadBounds,
+        on_progress: _OnProgress,
+        start: _Place = ...,
     ) -> None: ...
-    def take_skips(self) -> tuple[int, list[SkippedRows]]: ...
+    def take_skips(self) -> tuple[int, list[_Skipped]]: ...
     @property
-    def reached(self) -> FilePlace: ...
+    def reached(self) -> _Place: ...
     @property
     def is_whole(self) -> bool: ...
     @property
@@ -152,72 +143,18 @@ class DocumentReader:
     def __new__(
         cls,
         file: CorpusFile,
-        field: str,
-        *,
-        errors: str = ...,
-        doc_cap: int | None = ...,
+        reading: Reading,
         bounds: ReadBounds,
-        page_bytes: int,
+        *,
         selection: DocumentSelection | None = None,
         source: object = ...,
         size: int = ...,
     ) -> Self: ...
     def __iter__(self) -> Self: ...
-    def __next__(self) -> DocumentBatch: ...
-    @property
-    def packed(self) -> int: ...
-    @property
-    def rows(self) -> int: ...
-    def take_unpacked(self) -> int: ...
-
-@final
-class DocumentBatch:
-    unit: Final[int]
-    first_row: Final[int]
-    data: Final[NDArray[np.uint8]]
-    offsets: Final[NDArray[np.int64]]
-    skipped: Final[list[SkippedRows]]
-
-@final
-class SkippedRows:
-    file: Final[int]
-    row: Final[int]
-    rows: Final[int]
-    reason: Final[str]
-    hint: Final[str]
-
-@final
-class UnmadeMerge:
-    step: Final[int]
-    pair: Final[tuple[bytes, bytes]]
-    count: Final[int]
-    best: Final[tuple[bytes, bytes] | None]
-    best_count: Final[int | None]
-
-@final
-class FilePlace:
-    def __new__(
-        cls, file: int = 0, byte: int = 0, line: int = 0, row: int = 0, chars: int = 0
-    ) -> Self: ...
-    @property
-    def file(self) -> int: ...
-    @property
-    def byte(self) -> int: ...
-    @property
-    def line(self) -> int: ...
-    @property
-    def row(self) -> int: ...
-    @property
-    def chars(self) -> int: ...
-    def __eq__(self, other: object, /) -> bool: ...
-
-@final
-class CountProgress:
-    texts: Final[int]
-    text_bytes: Final[int]
-    chars: Final[int]
-    packed: Final[int]
-    unpacked: Final[list[tuple[int, int]]]
+    def __next__(
+        self,
+    ) -> tuple[int, int, NDArray[np.uint8], NDArray[np.int64], list[_Skipped]]: ...
+    def progress(self) -> tuple[int, int, int]: ...
 
 @final
 class Splitter:
@@ -321,29 +258,15 @@ class Model:
     @staticmethod
     def check(data: bytes) -> None: ...
     @staticmethod
-    def from_ranks(
-        mergeable_ranks: Mapping[bytes, int],
-        rules: _Rules,
-        special_tokens: _Added,
-        notes: Mapping[str, str] | None = None,
-    ) -> Model: ...
-    @staticmethod
-    def from_merges(
+    def from_parts(
         tokens: Mapping[bytes, int],
-        merges: Sequence[tuple[bytes, bytes]],
         rules: _Rules,
         special_tokens: _Added,
+        *,
+        merges: Sequence[tuple[bytes, bytes]] | None = None,
         ignore_merges: bool = False,
+        twins: Mapping[int, bytes] | None = None,
         notes: Mapping[str, str] | None = None,
-    ) -> Model: ...
-    @staticmethod
-    def from_characters(
-        tokens: Mapping[bytes, int],
-        twins: Mapping[int, bytes],
-        merges: list[tuple[bytes, bytes]],
-        rules: _Rules,
-        special_tokens: _Added,
-        notes: Mapping[str, str],
     ) -> Model: ...
 
 def with_notes(tokenizer: Tokenizer, notes: Mapping[str, str]) -> Model: ...
@@ -387,7 +310,6 @@ def from_oniguruma(regex: str, place: str) -> str: ...
 def means_the_same(regex: str) -> bool: ...
 def composed_pattern(pattern: str | Sequence[str]) -> str | tuple[str, ...]: ...
 def harmless_pattern(tokens: Sequence[bytes]) -> str: ...
-def is_harmless(pattern: str) -> bool: ...
 def to_characters(token: bytes) -> str: ...
 def to_bytes(characters: str) -> bytes | None: ...
 
@@ -581,7 +503,7 @@ def encode_rows(
     append: str | int | None = None,
     most_bytes: int,
     threads: int | None = None,
-) -> FilePlace: ...
+) -> tuple[int, int]: ...
 
 @final
 class RowPacker:
@@ -640,14 +562,6 @@ def verify_merges(
     counts: Counts,
     options: TrainSettings,
     *,
+    superwords: tuple[int, tuple[int | None, Sequence[str]]] | None = None,
     on_progress: Callable[[int, int], object] | None = None,
-) -> UnmadeMerge | None: ...
-def verify_superwords(
-    merges: Sequence[tuple[bytes, bytes]],
-    start: int,
-    counts: Counts,
-    options: TrainSettings,
-    superwords: tuple[int | None, Sequence[str]],
-    *,
-    on_progress: Callable[[int, int], object] | None = None,
-) -> UnmadeMerge | None: ...
+) -> tuple[int, _CountedPair, _CountedPair | None] | None: ...

@@ -32,17 +32,17 @@ class ExpansionWarning(UserWarning):
     """A file has an extreme compression ratio."""
 
 
-def most_page_bytes(document_bytes: int) -> int:
-    """The maximum size of a parquet page in bytes, given the maximum size of a document."""
-    return max(PAGE_BYTES, document_bytes * 3 // 2)
-
-
 @dataclass(frozen=True)
 class ReadBounds:
     """The limits of the core while it reads a file."""
 
     document_bytes: int
     block_bytes: int = BLOCK_BYTES
+
+    @property
+    def page_bytes(self) -> int:
+        """The maximum size of a parquet page."""
+        return max(PAGE_BYTES, self.document_bytes * 3 // 2)
 
 
 class Expansion:

@@ -40,7 +40,6 @@ from bytepair.corpus.column import (
     Skip,
     SkipLog,
     TextBatch,
-    most_page_bytes,
     no_column,
     strings,
     until,
@@ -289,32 +288,33 @@ def read(
 def _pieces(
     file: Input, reader: _core.DocumentReader, share: ShareRead | None
 ) -> Iterator[Column | Skip]:
-    expansion, table_rows = Expansion(file.name, file.size), reader.rows
-    for batch in reader:
+    expansion = Expansion(file.name, file.size)
+    for unit, first, data, offsets, skipped in reader:
         check_stopped()
+        table_rows, packed, unpacked = reader.progress()
         if table_rows:
-            expansion.add(len(batch.data))
-        elif total := reader.take_unpacked():
-            expansion.reach(total)
+            expansion.add(len(data))
+        elif unpacked:
+            expansion.reach(unpacked)
         if share is not None:
-            done, whole = reader.packed, max(file.size, 1)
-            if table_rows:
-                done, whole = batch.first_row + len(batch.offsets) - 1, table_rows
-            share.within(done / whole)
-        column = Column(batch.data, batch.offsets, file.name, batch.first_row, batch.unit)
-        pieces = _divided(column, batch.skipped)
-        del batch, column  # the pieces alone keep the documents in memory
+            read = first + len(offsets) - 1
+            share.within(read / table_rows if table_rows else packed / max(file.size, 1))
+        column = Column(data, offsets, file.name, first, unit)
+        pieces = _divided(column, skipped)
+        del data, offsets, column  # the pieces alone keep the documents in memory
         yield from pieces
 
 
-def _divided(column: Column, skipped: list[_core.SkippedRows]) -> Iterator[Column | Skip]:
+def _divided(
+    column: Column, skipped: list[tuple[int, int, int, str, str]]
+) -> Iterator[Column | Skip]:
     """Split a column at its skipped documents; yield both in order."""
-    for skip in skipped:
-        count = skip.row - column.first
+    for _, row, rows, reason, hint in skipped:
+        count = row - column.first
         if count:
             yield column[:count]
-        yield Skip(column.name, skip.row, skip.rows or None, skip.reason, skip.hint)
-        column = replace(column[count:], first=skip.row + skip.rows)
+        yield Skip(column.name, row, rows or None, reason, hint)
+        column = replace(column[count:], first=row + rows)
     if len(column):
         yield column
 
@@ -356,9 +356,8 @@ def _reader_of(
         arrow.write_parquet(table, reading.column, file.name, source)
         size = source.tell()
     return _core.DocumentReader(
-        CorpusFile(name, kind, packing), reading.column, errors=reading.errors,
-        doc_cap=reading.doc_cap, bounds=ReadBounds(reading.max_document_bytes, batch_bytes),
-        page_bytes=most_page_bytes(reading.max_document_bytes),
+        CorpusFile(name, kind, packing), reading,
+        ReadBounds(reading.max_document_bytes, batch_bytes),
         selection=selection, source=source, size=size,
     )  # fmt: skip
 

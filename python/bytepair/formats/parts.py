@@ -75,14 +75,14 @@ def build(
         VocabularyError: if the tokens, merges or special tokens are invalid.
         PatternError: if the pattern is not a regular expression.
     """
-    notes = notes or {}
-    if twins is not None:
-        return _core.Model.from_characters(tokens, twins, merges or [], rules, added, notes)
-    if merges is not None:
-        model = _core.Model.from_merges(tokens, merges, rules, added, ignore_merges, notes)
-        if not may_be_ranks or not _core.is_rule_of_ranks(_core.Tokenizer(model), ignore_merges):
-            return model
-    return _core.Model.from_ranks(tokens, rules, added, notes)
+    model = _core.Model.from_parts(
+        tokens, rules, added, merges=merges, ignore_merges=ignore_merges, twins=twins, notes=notes
+    )
+    if merges is None or twins is not None or not may_be_ranks:
+        return model
+    if not _core.is_rule_of_ranks(_core.Tokenizer(model), ignore_merges):
+        return model
+    return _core.Model.from_parts(tokens, rules, added, notes=notes)
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
     """
     if format == "huggingface":
         return unspeakable_flags(tokenizer)
-    entries = lost(tokenizer, _core.Model.from_ranks({}, r"(?s:.)", tokenizer.special_tokens))
+    entries = lost(tokenizer, _core.Model.from_parts({}, r"(?s:.)", tokenizer.special_tokens))
     if format == "qwen3":
         by_note = tokens(tokenizer)
         end = engine_tokens(tokenizer).get("eos_token", by_note.get("eot_token"))

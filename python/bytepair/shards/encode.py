@@ -317,13 +317,13 @@ def encode_tables(
         share.within((row + rows) / rows_of(last))
         take(EncodedRows(ids.astype(job.dtype, copy=False), offsets, text_ends, starts, places))
 
-    end = _core.encode_rows(
+    file, row = _core.encode_rows(
         job.tokenizer, [file.path for file in files], column, took,
         first=start.row, doc_cap=job.values["doc_cap"],
         prepend=job.values["bos"], append=job.values["eos"],
         most_bytes=job.values["max_document_bytes"], threads=threads,
     )  # fmt: skip
-    return Address(start.input + end.file, end.row)
+    return Address(start.input + file, row)
 
 
 def encode_in_order(

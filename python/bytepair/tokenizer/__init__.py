@@ -25,7 +25,7 @@ from bytepair._core import (
 from bytepair._internal.extras import lazy as _lazy
 from bytepair.properties.tokens import uncovered
 from bytepair.tokenizer.loading import load, pretokenize
-from bytepair.tokenizer.results import IdArrays, IdsWithOffsets, Session, register
+from bytepair.tokenizer.results import IdArrays, IdsWithOffsets, Session
 from bytepair.tokenizer.tokenizer import Tokenizer
 
 if _TYPE_CHECKING:
@@ -33,7 +33,6 @@ if _TYPE_CHECKING:
     from bytepair.tokenizer.vocabulary import parts_in
 
 _lazy(__name__, ["._internal.drawing", "vocabulary"])
-register()
 
 __all__ = [
     "UNICODE_VERSION", "IdArrays", "IdsWithOffsets", "Session", "Tokenizer", "added_tokens",

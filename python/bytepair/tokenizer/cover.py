@@ -272,10 +272,10 @@ def _index(tokenizer: _core.Tokenizer) -> _Index:
     ids, merging = tokenizer.mergeable_ranks(), tokenizer
     by_ranks, ignores = tokenizer.merge_rule == "ranks", _core.ignores_merges(tokenizer)
     if not by_ranks and ignores:
-        model = _core.Model.from_merges(ids, tokenizer.merges(), tokenizer.pattern, {}, False)
+        model = _core.Model.from_parts(ids, tokenizer.pattern, {}, merges=tokenizer.merges())
         merging = _core.Tokenizer(model)
     elif by_ranks and (unmade := set(_core.unmade_ids(tokenizer))):
         tokens = {token: id for token, id in ids.items() if id not in unmade}
-        merging = _core.Tokenizer(_core.Model.from_ranks(tokens, tokenizer.pattern, {}))
+        merging = _core.Tokenizer(_core.Model.from_parts(tokens, tokenizer.pattern, {}))
     longest = max(map(len, ids), default=0)
     return _Index(ids, sorted(ids), merging, by_ranks or ignores, longest)

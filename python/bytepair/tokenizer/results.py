@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import refuse
-from bytepair._internal.hints import unknown_keyword
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,12 +62,6 @@ class IdsWithOffsets(NamedTuple):
     chars: NDArray[np.int64]
 
 
-def _texts(column: Any) -> Iterable[str]:
-    from bytepair.corpus.arrow import texts
-
-    return texts(column)
-
-
 def of_type(ids: NDArray[Any], dtype: Any, vocab_size: int) -> NDArray[Any]:
     """An array of ids in another type of numpy."""
     import numpy as np
@@ -81,17 +74,6 @@ def of_type(ids: NDArray[Any], dtype: Any, vocab_size: int) -> NDArray[Any]:
     if new_type.kind not in "iu" or np.iinfo(new_type).max < vocab_size - 1:
         raise refuse("dtype", dtype, allowed)
     return ids.astype(new_type, copy=False)
-
-
-def register() -> None:
-    """Tell the core what to call for keywords of other libraries, columns and types of numpy."""
-    _core.register(
-        unknown_keyword=unknown_keyword,
-        texts=_texts,
-        of_type=of_type,
-        id_arrays=IdArrays,
-        ids_with_offsets=IdsWithOffsets,
-    )
 
 
 class Change(NamedTuple):

@@ -118,7 +118,7 @@ class Tokenizer(_core.Tokenizer):
             [256, 99]
         """
         rules = _rules(pattern, normalizer)
-        return cls(_core.Model.from_ranks(mergeable_ranks, rules, special_tokens or {}))
+        return cls(_core.Model.from_parts(mergeable_ranks, rules, special_tokens or {}))
 
     @classmethod
     def from_merges(
@@ -145,7 +145,10 @@ class Tokenizer(_core.Tokenizer):
             [256, 99]
         """
         rules, special = _rules(pattern, normalizer), special_tokens or {}
-        return cls(_core.Model.from_merges(tokens, merges, rules, special, ignore_merges))
+        model = _core.Model.from_parts(
+            tokens, rules, special, merges=merges, ignore_merges=ignore_merges
+        )
+        return cls(model)
 
     # ------------------------------------------------------------------ roles and changes
 

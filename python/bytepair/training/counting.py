@@ -21,7 +21,7 @@ from typing import Any, Final
 from bytepair import _core
 from bytepair._internal.checks import check_kind
 from bytepair._internal.progress import Bar, Callback, ShareRead
-from bytepair.corpus.column import Expansion, ReadBounds, Skip, SkipLog, TextBatch, most_page_bytes
+from bytepair.corpus.column import Expansion, ReadBounds, Skip, SkipLog, TextBatch
 from bytepair.corpus.files import INPUTS, Files, corpus_file, differing, kind_of, recorded
 from bytepair.corpus.read import batch_size, read_batches
 from bytepair.corpus.source import Reading, ResolvedSource, Source, resolve
@@ -350,18 +350,16 @@ class _Count:
 
     def _note(self, files: list[Path], first: int, counter: _core.Counter) -> None:
         """Note the place that the core has reached, and the documents that it has skipped."""
-        place = counter.reached
-        self.state.reached = FilePlace(
-            first + place.file, place.byte, place.line, place.row, place.chars
-        )
+        file, *within = counter.reached
+        self.state.reached = FilePlace(first + file, *within)
         documents, first_skips = counter.take_skips()
-        named = (Skip(str(files[s.file]), s.row, 1, s.reason, s.hint) for s in first_skips)
+        named = (Skip(str(files[file]), row, 1, *why) for file, row, _, *why in first_skips)
         self.state.skips.add(*named, documents=documents)
 
     def _add_core(self, files: list[Path], first: int) -> bool:
         """Count files in the core from the current place until a checkpoint is due."""
         counter, reading, reached = self._current(), self._reading, self.state.reached
-        start = _core.FilePlace(*reached._replace(file=max(reached.file - first, 0)))
+        start = reached._replace(file=max(reached.file - first, 0))
         is_parquet, sizes = _is_parquet(files[0]), [file.stat().st_size for file in files]
         expansions = [Expansion(str(f), size) for f, size in zip(files, sizes, strict=True)]
         units = sizes  # of which a share is read: bytes, or rows of tables
@@ -370,22 +368,20 @@ class _Count:
             units = [_core.parquet_rows(f, reading.column) or 0 for f in files] if is_needed else []
         before = sum(units[: start.file]) + is_parquet * (start.row - counter.texts)
 
-        def report(done: _core.CountProgress) -> None:
-            for number, total in done.unpacked:
+        def report(
+            texts: int, size: int, chars: int, packed: int, unpacked: list[tuple[int, int]]
+        ) -> None:
+            for number, total in unpacked:
                 expansions[number].reach(total)
-            share = (before + (done.texts if is_parquet else done.packed)) / max(sum(units), 1)
-            self._report_within(share, done.chars, done.text_bytes)
+            share = (before + (texts if is_parquet else packed)) / max(sum(units), 1)
+            self._report_within(share, chars, size)
 
-        how: dict[str, Any] = {
-            "start": start, "max_chars": reading.max_chars, "doc_cap": reading.doc_cap,
-            "errors": reading.errors, "bounds": ReadBounds(reading.max_document_bytes),
-        }  # fmt: skip
+        bounds = ReadBounds(reading.max_document_bytes)
         try:
             if not is_parquet:
-                counter.add_files([*map(corpus_file, files)], reading.column, report, **how)
+                counter.add_files([*map(corpus_file, files)], reading, bounds, report, start)
                 return True
-            most = most_page_bytes(reading.max_document_bytes)
-            return counter.add_parquet(files, reading.column, report, most_page_bytes=most, **how)
+            return counter.add_parquet(files, reading, bounds, report, start)
         except OSError as error:
             if not is_parquet:
                 raise

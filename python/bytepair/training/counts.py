@@ -367,7 +367,7 @@ def _denominator_of(metadata: dict[str, str]) -> int:
 
 
 class FilePlace(NamedTuple):
-    """A place in files, as `_core.FilePlace`: what lies before the byte, and the characters."""
+    """A place in files: what lies before the byte of the file, and all characters before it."""
 
     file: int = 0
     byte: int = 0

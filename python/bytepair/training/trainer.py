@@ -493,13 +493,10 @@ def verify_merges(
         wrong = _core.verify_merges(first, counts.core, in_units, on_progress=report)
         if wrong is None and stages is not None and superword_counts is not None:
             check_pattern(superword_counts, splitting(tokenizer))
-            wrong = _core.verify_superwords(
-                merges, stages.merges, superword_counts.core,
-                options.in_units(superword_counts.denominator), stages.limits, on_progress=report,
+            wrong = _core.verify_merges(
+                merges, superword_counts.core, options.in_units(superword_counts.denominator),
+                superwords=(stages.merges, stages.limits), on_progress=report,
             )  # fmt: skip
-        verdict = Verdict(len(merges))
-        if wrong is not None:
-            best = None if wrong.best is None else (wrong.best, wrong.best_count or 0)
-            verdict = Verdict(wrong.step, (wrong.pair, wrong.count), best)
+        verdict = Verdict(len(merges)) if wrong is None else Verdict(*wrong)
         bar.update("verify", verdict.steps, verdict.steps, "merges")
     return verdict

@@ -18,7 +18,6 @@ use pyo3::types::{
 
 use crate::errors;
 use crate::errors::ArgumentError;
-use crate::interrupt::callables;
 use crate::text::text;
 
 /// The number of characters of a value in a message.
@@ -65,7 +64,7 @@ pub(crate) fn no_habits(method: &str, values: [Option<&Bound<'_, PyAny>>; 2]) ->
 
 fn unknown_keyword<'py>(py: Python<'py>, method: &str, names: impl IntoPyObject<'py>) -> PyErr {
     let refuse = || -> PyResult<Bound<'py, PyAny>> {
-        Ok(callables(py)?.unknown_keyword.call1(py, (method, names))?.into_bound(py))
+        py.import("bytepair._internal.hints")?.call_method1("unknown_keyword", (method, names))
     };
     refuse().map_or_else(|error| error, PyErr::from_value)
 }
@@ -234,7 +233,7 @@ fn column<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     {
         return Ok(texts.clone());
     }
-    Ok(callables(py)?.texts.call1(py, (texts,))?.into_bound(py))
+    py.import("bytepair.corpus.arrow")?.call_method1("texts", (texts,))
 }
 
 /// The number of threads: the argument, else the number set by the environment, else the number of

@@ -13,7 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
 
 use crate::errors;
-use crate::interrupt::{self, callables};
+use crate::interrupt;
 use crate::ints::Ints;
 
 /// An array of 16-bit or 32-bit ids; and the start of each text in it, then the end of the last
@@ -118,7 +118,8 @@ pub(crate) fn id_arrays<'py>(
     py: Python<'py>,
     arrays: NumpyArrays<'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    Ok(callables(py)?.id_arrays.call1(py, arrays)?.into_bound(py))
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    CLASS.import(py, "bytepair.tokenizer.results", "IdArrays")?.call1(arrays)
 }
 
 /// An array of ids in the type that the caller asks for; `None` means its own.
@@ -128,8 +129,8 @@ pub(crate) fn of_type<'py>(
     vocab_size: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let Some(dtype) = dtype else { return Ok(ids) };
-    let py = ids.py();
-    Ok(callables(py)?.of_type.call1(py, (ids, dtype, vocab_size))?.into_bound(py))
+    let results = ids.py().import("bytepair.tokenizer.results")?;
+    results.call_method1("of_type", (ids, dtype, vocab_size))
 }
 
 /// The range between two offsets of the core, which are never negative.

@@ -3,23 +3,21 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bytepair::corpus::FilePlace;
 use bytepair::corpus::parquet::TextColumn;
-use bytepair::{CountProgress, CountsFile, FileCountOptions, Pattern, Reached, memory};
+use bytepair::{CountProgress, CountsFile, Pattern, Reached, memory};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::columns::documents;
 use crate::errors::CountsError;
-use crate::files::{BoundFields, FileFields, Metadata};
-use crate::results::{PyCountProgress, PyFilePlace, PySkippedRows};
+use crate::files::{BoundFields, FileFields, Metadata, ReadingFields, Skipped, skipped};
 use crate::rules::python_pattern;
-use crate::{arguments, arrays, errors, files, interrupt, rules};
+use crate::{arguments, arrays, errors, interrupt, rules};
 
-/// The memory of a Python item in bytes, in addition to the bytes of its pretoken. Available memory
-/// is checked once for every `CHECK_BYTES` bytes.
+/// The memory of a Python item in bytes, in addition to the bytes of its pretoken.
 const ITEM_BYTES: usize = 200;
-const CHECK_BYTES: usize = 1 << 20;
 
 /// The distinct pretokens of a corpus and how often each occurs.
 #[pyclass(frozen, name = "Counts", module = "bytepair._core")]
@@ -75,15 +73,10 @@ impl PyCounts {
 
     /// The pretokens with their counts, in order of first occurrence.
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let mut unchecked = 0;
-        let items = self.inner.iter().map(|(pretoken, count)| {
-            unchecked += pretoken.len() + ITEM_BYTES;
-            if unchecked > CHECK_BYTES {
-                errors::checked(memory::check(std::mem::take(&mut unchecked)))?;
-            }
-            (PyBytes::new(py, pretoken), count).into_pyobject(py)
-        });
-        errors::list(py, errors::collect(items)?)
+        let bytes = self.inner.distinct_bytes() + ITEM_BYTES * self.inner.len();
+        errors::checked(memory::check(bytes))?;
+        let items = self.inner.iter().map(|(pretoken, count)| (PyBytes::new(py, pretoken), count));
+        errors::list(py, items.collect())
     }
 
     /// Build counts from distinct pretokens and their counts, in order of first occurrence.
@@ -147,6 +140,10 @@ impl PyCounts {
 
 type Counted = bytepair::Result<()>;
 
+/// A position in a list of files: the file; the byte in it; the lines and the documents before that
+/// byte; and the characters counted so far, in all files.
+type Place = (usize, u64, u64, u64, u64);
+
 /// Passes the progress on.
 type Report<'a> = dyn FnMut(CountProgress) -> Counted + Send + 'a;
 
@@ -157,7 +154,7 @@ pub(crate) struct PyCounter {
     /// `None` once finished.
     inner: Mutex<Option<bytepair::Counter>>,
     /// The position at which the last call of `add_files` or `add_parquet` ended.
-    reached: Mutex<PyFilePlace>,
+    reached: Mutex<Reached>,
 }
 
 impl PyCounter {
@@ -177,20 +174,22 @@ impl PyCounter {
     fn add_from(
         &self,
         py: Python<'_>,
-        start: PyFilePlace,
+        (file, byte, line, row, chars): Place,
         on_progress: &Bound<'_, PyAny>,
         count: impl FnOnce(&mut bytepair::Counter, &mut Reached, &mut Report<'_>) -> Counted + Send,
     ) -> PyResult<()> {
         let on_progress = on_progress.clone().unbind();
-        let (mut reached, mut stopped) = (start.into(), interrupt::Stopped::default());
+        let place = FilePlace { file, byte, line, row };
+        let (mut reached, mut stopped) = (Reached { place, chars }, interrupt::Stopped::default());
         let done = self.with(py, |counter| {
-            let mut report = |progress| {
-                let progress = PyCountProgress::from(progress);
-                stopped.call(|py| on_progress.call1(py, (progress,)).map(drop))
+            let mut report = |progress: CountProgress| {
+                let CountProgress { texts, text_bytes, chars, packed, unpacked } = progress;
+                let progress = (texts, text_bytes, chars, packed, unpacked);
+                stopped.call(|py| on_progress.call1(py, progress).map(drop))
             };
             count(counter, &mut reached, &mut report)
         });
-        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = reached.into();
+        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = reached;
         stopped.or(done)
     }
 }
@@ -245,75 +244,67 @@ impl PyCounter {
     /// Count the texts of a column of parquet files from the position `start` on, of which only the
     /// file and the row count; returns false if the core cannot read the files.
     ///
-    /// `on_progress` is called regularly with a `CountProgress`.
-    #[pyo3(signature = (files, column, on_progress, *, start=None, max_chars=None,
-                        doc_cap=None, errors="strict", most_page_bytes=usize::MAX, bounds))]
+    /// `on_progress` is called regularly, as by `add_files`.
+    #[pyo3(signature = (files, reading, bounds, on_progress, start=(0, 0, 0, 0, 0)))]
     fn add_parquet(
         &self,
         py: Python<'_>,
         files: Vec<PathBuf>,
-        column: String,
-        on_progress: &Bound<'_, PyAny>,
-        start: Option<PyFilePlace>,
-        max_chars: Option<u64>,
-        doc_cap: Option<usize>,
-        errors: &str,
-        most_page_bytes: usize,
+        reading: ReadingFields,
         bounds: BoundFields,
+        on_progress: &Bound<'_, PyAny>,
+        start: Place,
     ) -> PyResult<bool> {
-        let start = start.unwrap_or_default();
         let opened = py.detach(|| {
-            let column = TextColumn::open(&files, &column).ok()?;
-            let row = usize::try_from(start.row).unwrap_or(usize::MAX);
-            Some((column.ranges_from(start.file, row).ok()?, column))
+            let column = TextColumn::open(&files, &reading.column).ok()?;
+            let row = usize::try_from(start.3).unwrap_or(usize::MAX);
+            Some((column.ranges_from(start.0, row).ok()?, column))
         });
         let Some((ranges, column)) = opened else { return Ok(false) };
-        let documents = files::options(String::new(), errors, doc_cap, bounds)?;
-        let column = column.with_bounds(most_page_bytes, documents.bounds.document_bytes);
-        let options = FileCountOptions { documents, max_chars };
+        let column = column.with_bounds(bounds.page_bytes, bounds.document_bytes);
+        let options = reading.options(&bounds)?;
         let count = |counter: &mut bytepair::Counter, reached: &mut _, report: &mut Report<'_>| {
             counter.add_column(&column, &ranges, reached, &options, report)
         };
         self.add_from(py, start, on_progress, count).map(|()| true)
     }
 
-    /// Count the documents of files from the position `start` on; see [`reading`].
+    /// Count the documents of files from the position `start` on.
     ///
-    /// `on_progress` is called regularly with a `CountProgress`.
-    #[pyo3(signature = (files, field, on_progress, *, start=None, max_chars=None,
-                        doc_cap=None, errors="strict", bounds))]
+    /// `on_progress` is called regularly with the number of texts in the counter and of their bytes; the
+    /// number of characters counted, if there is a limit; the number of bytes read from the files, before
+    /// decompression (0 for parquet); and the indices of the files read since the last call, with their
+    /// bytes so far (decompressed, or, for parquet, of text).
+    #[pyo3(signature = (files, reading, bounds, on_progress, start=(0, 0, 0, 0, 0)))]
     fn add_files(
         &self,
         py: Python<'_>,
         files: Vec<FileFields>,
-        field: String,
-        on_progress: &Bound<'_, PyAny>,
-        start: Option<PyFilePlace>,
-        max_chars: Option<u64>,
-        doc_cap: Option<usize>,
-        errors: &str,
+        reading: ReadingFields,
         bounds: BoundFields,
+        on_progress: &Bound<'_, PyAny>,
+        start: Place,
     ) -> PyResult<()> {
         let files = errors::collect(files.into_iter().map(FileFields::file))?;
-        let documents = files::options(field, errors, doc_cap, bounds)?;
-        let options = FileCountOptions { documents, max_chars };
+        let options = reading.options(&bounds)?;
         let count = |counter: &mut bytepair::Counter, reached: &mut _, report: &mut Report<'_>| {
             counter.add_files(&files, reached, &options, report)
         };
-        self.add_from(py, start.unwrap_or_default(), on_progress, count)
+        self.add_from(py, start, on_progress, count)
     }
 
     /// The position at which the last `add_files` or `add_parquet` ended, with the number of characters counted up
     /// to it.
     #[getter]
-    fn reached(&self) -> PyFilePlace {
-        *self.reached.lock().unwrap_or_else(PoisonError::into_inner)
+    fn reached(&self) -> Place {
+        let Reached { place, chars } = *self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        (place.file, place.byte, place.line, place.row, chars)
     }
 
     /// The number of documents skipped since the last call, and the first of them.
-    fn take_skips(&self, py: Python<'_>) -> PyResult<(u64, Vec<PySkippedRows>)> {
+    fn take_skips(&self, py: Python<'_>) -> PyResult<(u64, Vec<Skipped>)> {
         let skips = self.with(py, |counter| Ok(counter.take_skips()))?;
-        Ok((skips.documents, skips.first.into_iter().map(PySkippedRows::from).collect()))
+        Ok((skips.documents, skips.first.into_iter().map(skipped).collect()))
     }
 
     /// The number of texts counted.

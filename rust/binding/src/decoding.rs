@@ -3,11 +3,10 @@
 //! Special tokens that are to be skipped are removed before the bytes of the others are joined, so
 //! that the characters around a skipped token come together.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytepair::{Tokenizer, parallel};
+use bytepair::parallel;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
@@ -50,8 +49,11 @@ impl PyTokenizer {
         errors: Option<&Bound<'py, PyAny>>,
         skip_special_tokens: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let skipped = self.skipped(skip_special_tokens)?;
-        Decoding::new(&self.core, errors, &skipped)?.text(py, ids)
+        let (handler, skipped) = (arguments::handler(errors)?, self.skipped(skip_special_tokens)?);
+        let ids = Ids::new(&self.core, ids)?;
+        let slice = ids.slice()?;
+        let bytes = py.detach(|| slice.decode(&self.core, &skipped));
+        decoded(py, &errors::checked(bytes)?, &handler)
     }
 
     /// Decode ids into the concatenated bytes of their tokens, without loss.
@@ -107,8 +109,21 @@ impl PyTokenizer {
         others: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyList>> {
         arguments::no_others("decode_batch", others)?;
-        let skipped = self.skipped(skip_special_tokens)?;
-        Decoding::new(&self.core, errors, &skipped)?.batch(py, batch, threads)
+        let (handler, skipped) = (arguments::handler(errors)?, self.skipped(skip_special_tokens)?);
+        let threads = arguments::threads(threads);
+        let held = arguments::lists(batch)?.map(|ids| Ids::new(&self.core, &ids?));
+        let held = errors::collect(held)?;
+        let slices = errors::collect(held.iter().map(Ids::slice))?;
+        let weight = |slice: &Slice<'_>| 4 * slice.len();
+        let threads = parallel::worth(threads, slices.iter().map(weight).sum());
+        let decode = |range: Range<usize>| {
+            slices[range].iter().map(|slice| slice.decode(&self.core, &skipped)).collect::<Vec<_>>()
+        };
+        let shares = parallel::shares(&slices, threads, weight).into_iter();
+        let texts = py.detach(|| parallel::run(shares.map(|range| || decode(range))));
+        let texts = texts.into_iter().flatten();
+        let texts = texts.map(|bytes| decoded(py, &errors::checked(bytes)?, &handler));
+        errors::list(py, errors::collect(texts)?)
     }
 
     /// Start a stream that decodes ids one by one and never returns part of a character.
@@ -157,56 +172,5 @@ impl PyTokenizer {
             return Ok(Arc::default());
         }
         Ok(Arc::clone(self.skippable.get_or_init(|| self.core.control_ids().into())))
-    }
-}
-
-/// How ids become text.
-struct Decoding<'a> {
-    tokenizer: &'a Tokenizer,
-    /// One of Python's error handlers.
-    handler: Cow<'a, str>,
-    /// The ids to leave out, in order.
-    skipped: &'a [u32],
-}
-
-impl<'a> Decoding<'a> {
-    fn new(
-        tokenizer: &'a Tokenizer,
-        errors: Option<&'a Bound<'_, PyAny>>,
-        skipped: &'a [u32],
-    ) -> PyResult<Self> {
-        Ok(Self { tokenizer, handler: arguments::handler(errors)?, skipped })
-    }
-
-    /// The text of one list of ids.
-    fn text<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let ids = Ids::new(self.tokenizer, ids)?;
-        let slice = ids.slice()?;
-        let bytes = py.detach(|| slice.decode(self.tokenizer, self.skipped));
-        decoded(py, &errors::checked(bytes)?, &self.handler)
-    }
-
-    /// The texts of many lists of ids.
-    fn batch<'py>(
-        &self,
-        py: Python<'py>,
-        batch: &Bound<'py, PyAny>,
-        threads: Option<arguments::ThreadCount>,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let (tokenizer, skipped) = (self.tokenizer, self.skipped);
-        let threads = arguments::threads(threads);
-        let held = arguments::lists(batch)?.map(|ids| Ids::new(tokenizer, &ids?));
-        let held = errors::collect(held)?;
-        let slices = errors::collect(held.iter().map(Ids::slice))?;
-        let weight = |slice: &Slice<'_>| 4 * slice.len();
-        let threads = parallel::worth(threads, slices.iter().map(weight).sum());
-        let decode = |range: Range<usize>| {
-            slices[range].iter().map(|slice| slice.decode(tokenizer, skipped)).collect::<Vec<_>>()
-        };
-        let shares = parallel::shares(&slices, threads, weight).into_iter();
-        let texts = py.detach(|| parallel::run(shares.map(|range| || decode(range))));
-        let texts = texts.into_iter().flatten();
-        let texts = texts.map(|bytes| decoded(py, &errors::checked(bytes)?, &self.handler));
-        errors::list(py, errors::collect(texts)?)
     }
 }

@@ -5,18 +5,18 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytepair::CountsFile;
 use bytepair::corpus::parquet::{ReadAt, TableReader, TextColumn, Windowed};
 use bytepair::corpus::{
     Bounds, Compression, CorpusFile, DocumentOptions, DocumentReader, DocumentSelection, Documents,
-    FileKind, OnError,
+    FileKind, OnError, SkippedRows,
 };
 use bytepair::formats::ranks::RankFile;
-use pyo3::exceptions::{PyStopIteration, PyValueError};
+use bytepair::{CountsFile, FileCountOptions};
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::results::PyDocumentBatch;
 use crate::{arguments, arrays, errors};
 
 /// The number of rows of a parquet file with the column; `None` if it cannot be read.
@@ -145,6 +145,23 @@ impl ReadAt for FileObject {
     }
 }
 
+/// Skipped documents: the file, the first row, the number of rows (0 for the rest of a damaged file), why,
+/// and what to do about it (empty if it is an error that `errors` is for).
+pub(crate) type Skipped = (usize, u64, u64, String, &'static str);
+
+/// Skipped documents for Python.
+pub(crate) fn skipped(SkippedRows { file, row, rows, reason }: SkippedRows) -> Skipped {
+    let hint = reason.hint();
+    let hint = if hint.option == Some("errors") { "" } else { hint.python };
+    (file, row, rows, reason.text().to_owned(), hint)
+}
+
+/// Consecutive documents of a file: the index of their block or row group; the row of the first in the
+/// file; their concatenated bytes; the start of each in them, and the end of the last; and what was
+/// skipped among them, in order.
+type DocumentBatch<'py> =
+    (u64, u64, Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>, Vec<Skipped>);
+
 /// Reads the documents of a file in order, as batches of arrays.
 #[pyclass(frozen, name = "DocumentReader", module = "bytepair._core")]
 pub(crate) struct PyDocumentReader {
@@ -179,29 +196,24 @@ impl PyDocumentReader {
     ///
     /// Without `source`, the file at the path is read. With it, the path is for messages, and the
     /// `size` bytes of the file come from `source.read(n)`; for parquet, each read follows
-    /// `source.seek(offset)`, and `source` must not decompress. Parquet pages of more than
-    /// `page_bytes` are not read.
+    /// `source.seek(offset)`, and `source` must not decompress.
     #[new]
-    #[pyo3(signature = (file, field, *, errors="strict", doc_cap=None, bounds, page_bytes,
-                        selection=None, source=None, size=0))]
+    #[pyo3(signature = (file, reading, bounds, *, selection=None, source=None, size=0))]
     fn new(
         py: Python<'_>,
         file: FileFields,
-        field: String,
-        errors: &str,
-        doc_cap: Option<usize>,
+        reading: ReadingFields,
         bounds: BoundFields,
-        page_bytes: usize,
         selection: Option<SelectionFields>,
         source: Option<Py<PyAny>>,
         size: u64,
     ) -> PyResult<Self> {
-        let options = options(field, errors, doc_cap, bounds)?;
+        let options = reading.options(&bounds)?.documents;
         let selection = selection.map_or_else(DocumentSelection::default, DocumentSelection::from);
         let raised = Raised::default();
         let object = source.map(|file| FileObject::new(file, size, &raised));
         let reader = if file.is_table() {
-            py.detach(|| table(&file.path, object, options, page_bytes, selection))
+            py.detach(|| table(&file.path, object, options, bounds.page_bytes, selection))
                 .map(|table| FileReader::Table(Box::new(table)))
         } else {
             let file = file.file()?;
@@ -217,39 +229,25 @@ impl PyDocumentReader {
     }
 
     /// The next documents.
-    fn __next__(&self, py: Python<'_>) -> PyResult<PyDocumentBatch> {
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<DocumentBatch<'py>>> {
         arrays::ready(py)?;
         py.check_signals()?;
         let read = py.detach(|| self.lock().read());
         let read = read.map_err(|error| self.raised.or(&error))?;
-        let documents = read.ok_or_else(|| PyStopIteration::new_err(()))?;
-        PyDocumentBatch::new(py, documents)
+        let Some(documents) = read else { return Ok(None) };
+        let offsets = errors::checked(documents.offsets())?.into_pyarray(py);
+        let skips = documents.skipped.into_iter().map(skipped).collect();
+        let data = documents.bytes.into_pyarray(py);
+        Ok(Some((documents.unit, documents.first_row, data, offsets, skips)))
     }
 
-    /// The number of bytes read from the file, before decompression; 0 for parquet.
-    #[getter]
-    fn packed(&self, py: Python<'_>) -> u64 {
-        py.detach(|| match &*self.lock() {
-            FileReader::Blocks(reader) => reader.packed(),
-            FileReader::Table(_) => 0,
-        })
-    }
-
-    /// The number of rows of a parquet file, according to its footer; 0 for other files.
-    #[getter]
-    fn rows(&self, py: Python<'_>) -> usize {
-        py.detach(|| match &*self.lock() {
-            FileReader::Blocks(_) => 0,
-            FileReader::Table(reader) => reader.rows(),
-        })
-    }
-
-    /// The number of decompressed bytes of the file that were read; 0 if no more were since the last
-    /// call, and for parquet.
-    fn take_unpacked(&self, py: Python<'_>) -> u64 {
+    /// The number of rows of a parquet file, according to its footer, or 0; of other files, the number
+    /// of bytes read, before decompression; and the number of decompressed bytes that were read, or 0
+    /// if no more were since the last call.
+    fn progress(&self, py: Python<'_>) -> (usize, u64, u64) {
         py.detach(|| match &mut *self.lock() {
-            FileReader::Blocks(reader) => reader.take_unpacked(),
-            FileReader::Table(_) => 0,
+            FileReader::Blocks(reader) => (0, reader.packed(), reader.take_unpacked()),
+            FileReader::Table(reader) => (reader.rows(), 0, 0),
         })
     }
 }
@@ -309,11 +307,34 @@ pub(crate) fn named_compression(name: Option<&str>) -> PyResult<Compression> {
     })
 }
 
-/// The fields of `bytepair.corpus.column.ReadBounds`, in bytes.
+/// The fields of `bytepair.Reading` that the core needs.
 #[derive(FromPyObject)]
+pub(crate) struct ReadingFields {
+    pub(crate) column: String,
+    errors: String,
+    doc_cap: Option<usize>,
+    max_chars: Option<u64>,
+}
+
+impl ReadingFields {
+    /// The options of the core for reading and counting documents.
+    pub(crate) fn options(self, bounds: &BoundFields) -> PyResult<FileCountOptions> {
+        let Self { column: field, errors, doc_cap, max_chars } = self;
+        let on_error = arguments::choice("errors", &errors, &OnError::NAMED)?;
+        let &BoundFields { block_bytes, document_bytes, .. } = bounds;
+        let bounds = Bounds { block_bytes, document_bytes };
+        let documents = DocumentOptions { field, on_error, doc_cap, bounds };
+        Ok(FileCountOptions { documents, max_chars })
+    }
+}
+
+/// The fields of `bytepair.corpus.column.ReadBounds`.
+#[derive(FromPyObject)]
+#[expect(clippy::struct_field_names, reason = "the names in Python")]
 pub(crate) struct BoundFields {
     block_bytes: usize,
-    document_bytes: usize,
+    pub(crate) document_bytes: usize,
+    pub(crate) page_bytes: usize,
 }
 
 /// The fields of `bytepair.corpus.read.DocumentSelection`.
@@ -328,17 +349,4 @@ impl From<SelectionFields> for DocumentSelection {
     fn from(SelectionFields { first, start, step }: SelectionFields) -> Self {
         Self { first_row: first, start, step }
     }
-}
-
-/// The options of the core for reading documents.
-pub(crate) fn options(
-    field: String,
-    errors: &str,
-    doc_cap: Option<usize>,
-    bounds: BoundFields,
-) -> PyResult<DocumentOptions> {
-    let on_error = arguments::choice("errors", errors, &OnError::NAMED)?;
-    let BoundFields { block_bytes, document_bytes } = bounds;
-    let bounds = Bounds { block_bytes, document_bytes };
-    Ok(DocumentOptions { field, on_error, doc_cap, bounds })
 }

@@ -21,7 +21,6 @@ mod interrupt;
 mod ints;
 mod model;
 mod parity;
-mod results;
 mod rows;
 mod rules;
 mod streams;
@@ -74,20 +73,18 @@ mod _core {
             unmade_ids, usual_roles, with_notes, with_repeats, with_special_tokens,
             with_uncovered_dropped,
         },
-        interrupt::register,
         model::PyModel,
         parity::{PyPairHistory, train_parity},
-        results::{PyCountProgress, PyDocumentBatch, PyFilePlace, PySkippedRows, PyUnmadeMerge},
         rows::{PyRowPacker, crc32, encode_rows, gather, pack, plan_rows},
         rules::{PyAddedToken, PySplitter, PyTextRules, match_lengths, pattern},
         streams::{PyDecodeStream, PyEncodeStream, PySession},
         tokenizer::PyTokenizer,
         tokenizer_json::{
-            composed_pattern, from_oniguruma, harmless_pattern, is_harmless, is_rank_file,
-            is_rule_of_ranks, means_the_same, mistaken, to_bytes, to_characters, to_oniguruma,
-            tokenizer_json, tokenizer_json_losses,
+            composed_pattern, from_oniguruma, harmless_pattern, is_rank_file, is_rule_of_ranks,
+            means_the_same, mistaken, to_bytes, to_characters, to_oniguruma, tokenizer_json,
+            tokenizer_json_losses,
         },
-        training::{extend, resume, train, verify_merges, verify_superwords, with_vocab_size},
+        training::{extend, resume, train, verify_merges, with_vocab_size},
         view::PyView,
     };
 

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use bytepair::bulk::parquet_rows::{Job, Rows};
 use bytepair::corpus::parquet::{RowRange, TextColumn};
 use bytepair::encode::Id;
-use bytepair::rows::{RowEnd, RowPacker, RowPiece, SourceRange};
+use bytepair::rows::{RowPacker, RowPiece, SourceRange};
 use bytepair::{Error, Tokenizer, rows};
 use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::results::PyFilePlace;
 use crate::{arguments, arrays, errors, interrupt};
 
 /// Larger pages, in bytes, are not decompressed here, because every thread would hold one.
@@ -39,7 +38,7 @@ pub(crate) fn encode_rows<'py>(
     append: Option<&Bound<'py, PyAny>>,
     most_bytes: usize,
     threads: Option<arguments::ThreadCount>,
-) -> PyResult<PyFilePlace> {
+) -> PyResult<(usize, usize)> {
     let options = &tokenizer.get().options(None, prepend, append, None)?;
     let tokenizer = tokenizer.get().core();
     let threads = arguments::threads(threads);
@@ -52,9 +51,7 @@ pub(crate) fn encode_rows<'py>(
         encode::<Id>(py, tokenizer, &job, threads, &take)
     })?;
     let left = items.iter().flatten().nth(done);
-    let (file, row) =
-        left.map_or((end, if end == 0 { first } else { 0 }), |part| place(column, part));
-    Ok(PyFilePlace::at_row(file, row as u64, 0))
+    Ok(left.map_or((end, if end == 0 { first } else { 0 }), |part| place(column, part)))
 }
 
 /// The column in the files before the first one that cannot be read, their row ranges, and their
@@ -131,8 +128,7 @@ impl PyRowPacker {
     #[new]
     #[pyo3(signature = (width, buffer, *, cut))]
     fn new(width: usize, buffer: usize, cut: bool) -> Self {
-        let end = if cut { RowEnd::Cut } else { RowEnd::Pad };
-        Self(RowPacker::new(width, buffer, end))
+        Self(RowPacker::new(width, buffer, cut))
     }
 
     /// Add a document; of equally long ones, that with the lowest number is first.
@@ -142,9 +138,8 @@ impl PyRowPacker {
 
     /// The next complete row: the numbers of documents, each with the number of its ids in the row.
     /// None if more documents must be added first.
-    fn row(&mut self) -> Option<Vec<(usize, usize)>> {
-        let piece = |RowPiece { document, length }: RowPiece| (document, length);
-        Some(self.0.row()?.into_iter().map(piece).collect())
+    fn row(&mut self) -> Option<Vec<RowPiece>> {
+        self.0.row()
     }
 }
 

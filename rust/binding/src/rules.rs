@@ -337,13 +337,9 @@ pub(crate) fn pretokens<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let text = arguments::utf8(arguments::string(text)?)?;
     let pretokens = interrupt::detached(py, || {
-        let (mut pretokens, mut reserved) = (Vec::new(), Ok(()));
-        for_each(&text, &mut |pretoken| {
-            if reserved.is_ok() {
-                reserved = memory::reserve(&mut pretokens, 1).map(|()| pretokens.push(pretoken));
-            }
-        })?;
-        reserved.and_then(|()| memory::check(text.len() + pretokens.len() * PRETOKEN_BYTES))?;
+        let mut pretokens = Vec::new();
+        for_each(&text, &mut |pretoken| pretokens.push(pretoken))?;
+        memory::check(text.len() + pretokens.len() * PRETOKEN_BYTES)?;
         Ok(pretokens)
     });
     errors::list(py, errors::checked(pretokens)?)
@@ -356,19 +352,13 @@ pub(crate) fn pattern<'py>(
     py: Python<'py>,
     name_or_regex: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let expression = |name: &Bound<'_, PyAny>| -> PyResult<Vec<String>> {
-        let name: String = name.extract()?;
-        Ok(errors::checked(Pattern::new(&name))?.steps().to_vec())
+    let names: Vec<String> = match name_or_regex.cast::<PyString>() {
+        Ok(name) => vec![name.extract()?],
+        Err(_) => name_or_regex.extract()?,
     };
-    if name_or_regex.is_instance_of::<PyString>() {
-        return python_pattern(
-            py,
-            &errors::checked(Pattern::in_steps(expression(name_or_regex)?))?,
-        );
-    }
     let mut steps = Vec::new();
-    for name in name_or_regex.try_iter()? {
-        steps.extend(expression(&name?)?);
+    for name in names {
+        steps.extend_from_slice(errors::checked(Pattern::new(&name))?.steps());
     }
     python_pattern(py, &errors::checked(Pattern::in_steps(steps))?)
 }

@@ -7,17 +7,17 @@ use std::sync::{Arc, OnceLock};
 
 use bytepair::{MergeRule, Text, memory};
 use numpy::{IntoPyArray, PyArrayMethods};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::arguments::{Options, Prepared};
-use crate::interrupt::callables;
 use crate::ints::Ints;
 use crate::model::PyModel;
 use crate::rules::python_pattern;
 use crate::text::text as text_of;
-use crate::{arguments, arrays, errors, interrupt, model};
+use crate::{arguments, arrays, errors, interrupt};
 
 /// An immutable tokenizer, which threads may share.
 #[pyclass(frozen, subclass, name = "Tokenizer", module = "bytepair._core")]
@@ -298,6 +298,7 @@ impl PyTokenizer {
         append: Option<&Bound<'py, PyAny>>,
         add_special_tokens: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let options = self.options(special, prepend, append, add_special_tokens)?;
         let text = text_of(arguments::string(text)?)?;
         arrays::ready(py)?;
@@ -309,7 +310,7 @@ impl PyTokenizer {
         };
         let ids = self.ints.list(py, &spans.ids)?;
         let places = (ids, pairs(spans.bytes)?, pairs(spans.chars)?);
-        Ok(callables(py)?.ids_with_offsets.call1(py, places)?.into_bound(py))
+        CLASS.import(py, "bytepair.tokenizer.results", "IdsWithOffsets")?.call1(places)
     }
 
     /// The bytes of one id; for a special token, the bytes of its name.
@@ -348,7 +349,20 @@ impl PyTokenizer {
     ///     >>> tok.token_id("hello"), tok.token_id(b"hello")
     ///     (259, 259)
     fn token_id(&self, token: &Bound<'_, PyAny>) -> PyResult<u32> {
-        model::token_id(&self.core, token)
+        let text = token.cast::<PyString>().ok().map(arguments::utf8).transpose()?;
+        let wrong = |_| arguments::refused("token", token, "bytes or a str");
+        let bytes = match &text {
+            Some(text) => text.as_bytes(),
+            None => token.extract().map_err(wrong)?,
+        };
+        self.core.vocabulary().id(bytes).ok_or_else(|| {
+            let special = text.as_ref().and_then(|text| self.core.vocabulary().special(text));
+            let what = match special {
+                Some(id) => format!("a special token, id {id} (see special_tokens)"),
+                None => "not a token; encode gives the ids of any text".to_owned(),
+            };
+            PyKeyError::new_err(format!("{} is {what}", arguments::shown(token)))
+        })
     }
 
     /// The bytes of the native format, as `save` writes them.
@@ -413,7 +427,12 @@ impl PyTokenizer {
     ///     >>> bytepair.train(["hello hello"], 267).merges()
     ///     [(b'e', b'l'), (b'h', b'el')]
     fn merges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        model::merges(py, &self.core)
+        errors::checked(memory::check(self.vocab_size() * MERGE_BYTES))?;
+        errors::checked(py.detach(|| self.core.make_tables()))?;
+        let bytes = |id: u32| self.core.token_bytes(id).map(|token| PyBytes::new(py, token));
+        let pair = |&(left, right): &(u32, u32)| Ok((bytes(left)?, bytes(right)?));
+        let pairs = self.core.merges().iter().map(|merge| errors::checked(pair(merge)));
+        errors::list(py, errors::collect(pairs)?)
     }
 
     /// The ordinary tokens with their ranks, as tiktoken has them; a new dict at each call.
@@ -424,7 +443,12 @@ impl PyTokenizer {
     ///     >>> len(tok.mergeable_ranks()), tok.mergeable_ranks()[b"hel"]
     ///     (258, 257)
     fn mergeable_ranks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        model::ranks(py, &self.core)
+        errors::checked(memory::check(self.vocab_size() * MERGE_BYTES))?;
+        let dict = PyDict::new(py);
+        for (token, id) in self.core.vocabulary().ordinary_tokens() {
+            dict.set_item(PyBytes::new(py, token), id)?;
+        }
+        Ok(dict)
     }
 
     /// Where the tokenizer comes from, as keys and values.
@@ -450,6 +474,9 @@ impl PyTokenizer {
         self.core.fingerprint()
     }
 }
+
+/// The memory of a merge or a token in Python, in bytes.
+const MERGE_BYTES: usize = 300;
 
 /// A text that is encoded when a tokenizer is created: about as long as a chat message, with words
 /// that are tokens and words that are not.

@@ -93,12 +93,6 @@ pub(crate) fn harmless_pattern(tokens: Vec<Vec<u8>>) -> PyResult<String> {
     Ok(pattern.steps().concat())
 }
 
-/// Whether a pattern is one that `harmless_pattern` may choose.
-#[pyfunction]
-pub(crate) fn is_harmless(pattern: &str) -> bool {
-    file::is_harmless(pattern)
-}
-
 /// GPT-2's characters for bytes.
 #[pyfunction]
 pub(crate) fn to_characters(token: &[u8]) -> String {

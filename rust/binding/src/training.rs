@@ -4,13 +4,12 @@ use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 use bytepair::train::grow;
-use bytepair::{Mismatch, Ties, TrainOptions, Trained, Veto};
+use bytepair::{Ties, TrainOptions, Trained, Veto};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::counts::PyCounts;
 use crate::model::PyModel;
-use crate::results::PyUnmadeMerge;
 use crate::tokenizer::PyTokenizer;
 use crate::{arguments, errors, interrupt};
 
@@ -166,49 +165,39 @@ pub(crate) fn extend(
     Ok(PyModel::of(extended))
 }
 
-/// The first merge of a list that training would not have made.
+/// A pair of tokens that merge, and how often it occurs.
+type CountedPair = ((Vec<u8>, Vec<u8>), u64);
+
+/// The first merge of a list that training would not have made: its index, the merge, and the one that
+/// training would have made, if any. With `superwords`, only the merges from an index on are checked,
+/// which form superwords under these limits; `counts` were made with the pattern of superwords.
 #[pyfunction]
-#[pyo3(signature = (merges, counts, options, *, on_progress=None))]
+#[pyo3(signature = (merges, counts, options, *, superwords=None, on_progress=None))]
 pub(crate) fn verify_merges(
     py: Python<'_>,
     merges: Vec<(Vec<u8>, Vec<u8>)>,
     counts: &PyCounts,
     options: &Bound<'_, PyAny>,
+    superwords: Option<(usize, Limits)>,
     on_progress: Callback,
-) -> PyResult<Option<PyUnmadeMerge>> {
+) -> PyResult<Option<(usize, CountedPair, Option<CountedPair>)>> {
     let options = LearnOptions::new(options)?.learning(merges.len(), None)?;
     let (pairs, tokens) = numbered(merges).map_err(errors::CountsError::new_err)?;
+    let start = superwords.as_ref().map_or(0, |&(start, _)| start.min(pairs.len()));
+    let (before, after) = pairs.split_at(start);
     let mismatch = interruptible(py, pairs.len(), on_progress.as_ref(), |report| {
-        bytepair::verify(&pairs, &counts.inner, &options, report)
-    })?;
-    Ok(mismatch.map(|mismatch| PyUnmadeMerge::new(&mismatch, &tokens)))
-}
-
-/// The same for the merges from index `start` on, which form superwords; `counts` were made with
-/// the pattern of superwords.
-#[pyfunction]
-#[pyo3(signature = (merges, start, counts, options, superwords, *, on_progress=None))]
-pub(crate) fn verify_superwords(
-    py: Python<'_>,
-    merges: Vec<(Vec<u8>, Vec<u8>)>,
-    start: usize,
-    counts: &PyCounts,
-    options: &Bound<'_, PyAny>,
-    superwords: Limits,
-    on_progress: Callback,
-) -> PyResult<Option<PyUnmadeMerge>> {
-    let options = LearnOptions::new(options)?.learning(merges.len(), None)?;
-    let options = TrainOptions { veto: Some(veto(superwords)), ..options };
-    let (pairs, tokens) = numbered(merges).map_err(errors::CountsError::new_err)?;
-    let start = start.min(pairs.len());
-    let mismatch = interruptible(py, pairs.len(), on_progress.as_ref(), |report| {
-        let first = Trained { merges: pairs[..start].to_vec(), ..Trained::default() };
+        let Some((_, limits)) = superwords else {
+            return bytepair::verify(after, &counts.inner, &options, report);
+        };
+        let options = TrainOptions { veto: Some(veto(limits)), ..options };
+        let first = Trained { merges: before.to_vec(), ..Trained::default() };
         let base = first.to_tokenizer(&[], counts.pattern.clone())?;
         let report = &mut |done| report(start + done);
-        bytepair::verify_more(&base, &pairs[start..], &counts.inner, &options, report)
+        bytepair::verify_more(&base, after, &counts.inner, &options, report)
     })?;
-    let mismatch = mismatch.map(|mismatch| Mismatch { step: mismatch.step + start, ..mismatch });
-    Ok(mismatch.map(|mismatch| PyUnmadeMerge::new(&mismatch, &tokens)))
+    let token = |id: u32| tokens[id as usize].clone();
+    let pair = |((left, right), count): ((u32, u32), u64)| ((token(left), token(right)), count);
+    Ok(mismatch.map(|one| (start + one.step, pair(one.pair), one.best.map(pair))))
 }
 
 /// Pairs of ids, and the bytes of each id; merge `i` creates id `256 + i`.

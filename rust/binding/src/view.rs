@@ -8,9 +8,9 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyFrozenSet, PyString};
 
-use crate::errors;
 use crate::errors::{ArgumentError, ConversationError};
 use crate::tokenizer::PyTokenizer;
+use crate::{arguments, errors};
 
 /// Some tokenizers, and the answers to questions about them.
 #[pyclass(frozen, name = "View", module = "bytepair._core")]
@@ -44,7 +44,7 @@ impl PyView {
         tokenizer: &Bound<'_, PyTokenizer>,
         own: Vec<String>,
     ) -> PyResult<usize> {
-        let valid = name.to_str().map_err(|_| not_utf8(name))?.to_owned();
+        let valid = utf8("name", name)?.to_owned();
         let core = Arc::clone(&tokenizer.get().core);
         py.detach(|| self.0.add(valid, core, own)).map_err(|error| python(&error))
     }
@@ -73,29 +73,16 @@ impl PyView {
         special: bool,
         module: Option<(PyBackedBytes, PyBackedBytes)>,
     ) -> PyResult<String> {
-        let text = text.to_str().map_err(|error| half_a_pair(py, &error))?;
+        let text = utf8("text", text)?;
         let module = module.as_ref().map(|(wasm, worker)| PageModule { wasm, worker });
         py.detach(|| self.0.to_html(&files, text, special, module)).map_err(|error| python(&error))
     }
 }
 
-/// A text that no page in UTF-8 can hold.
-fn half_a_pair(py: Python<'_>, error: &PyErr) -> PyErr {
-    let place =
-        error.value(py).getattr("start").map_or_else(|_| String::new(), |at| at.to_string());
-    ArgumentError::new_err(format!(
-        "the text has half of a surrogate pair at character {place}, which no page in UTF-8 can \
-         hold; replace it"
-    ))
-}
-
-/// A name that is no text: the names of files are bytes on some systems.
-fn not_utf8(name: &Bound<'_, PyString>) -> PyErr {
-    let name = name.repr().map_or_else(|_| String::new(), |repr| repr.to_string());
-    ArgumentError::new_err(format!(
-        "the name {name} of a tokenizer is not valid UTF-8, so no page can show it; rename the \
-         file or folder"
-    ))
+/// A text of the page, which is in UTF-8; file names that are not valid become surrogates in Python.
+fn utf8<'a>(argument: &str, text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
+    let allowed = "text without half of a surrogate pair, since a page is UTF-8";
+    text.to_str().map_err(|_| arguments::refused(argument, text, allowed))
 }
 
 /// The exception for an error, with the same message.

@@ -101,7 +101,7 @@ fn code(error: &bytepair::Error) -> Code {
         E::Unreadable { .. } | E::Unwritable { .. } | E::Spill { .. } => Code::File,
         E::Counts { .. } | E::CountOverflow | E::TooManyPretokens => Code::Counts,
         E::OutOfMemory { .. } => Code::OutOfMemory,
-        E::Vocabulary { .. } | E::VocabularyTooSmall { .. } => Code::Vocabulary,
+        E::Vocabulary { .. } => Code::Vocabulary,
         E::Changed | E::EmptyStop => Code::Argument,
         _ => Code::Internal,
     }

@@ -19,23 +19,9 @@ use crate::memory;
 /// Bytes of memory for a waiting document.
 const WAITING_BYTES: usize = 64;
 
-/// A document in a row, from its first id on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RowPiece {
-    /// The number of the document.
-    pub document: usize,
-    /// The number of its ids in the row; fewer than it has if it was cut.
-    pub length: usize,
-}
-
-/// What happens to the end of a row into which no waiting document fits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowEnd {
-    /// The shortest waiting document is cut to fill the row; its rest is dropped.
-    Cut,
-    /// The row ends there; the caller pads it.
-    Pad,
-}
+/// A document in a row, from its first id on: its number, and the number of its ids in the row, fewer
+/// than it has if it was cut.
+pub type RowPiece = (usize, usize);
 
 /// Fills rows with documents by best fit, while documents come.
 ///
@@ -44,20 +30,20 @@ pub enum RowEnd {
 /// many documents are added at once if they are added only when [`RowPacker::row`] asks for them.
 ///
 /// ```
-/// use bytepair::rows::{RowPiece, RowEnd, RowPacker};
-/// let mut packer = RowPacker::new(7, 2, RowEnd::Cut);
+/// use bytepair::rows::RowPacker;
+/// let mut packer = RowPacker::new(7, 2, true);
 /// packer.add(0, 5);
 /// assert_eq!(packer.row(), None); // two documents must wait
 /// packer.add(1, 3);
 /// packer.add(2, 2);
-/// let piece = |document, length| RowPiece { document, length };
-/// assert_eq!(packer.row(), Some(vec![piece(0, 5), piece(2, 2)]));
+/// assert_eq!(packer.row(), Some(vec![(0, 5), (2, 2)]));
 /// ```
 #[derive(Debug)]
 pub struct RowPacker {
     width: usize,
     buffer: usize,
-    end: RowEnd,
+    /// Whether the shortest waiting document is cut to fill a row into which none fits.
+    cuts: bool,
     /// Lengths and numbers of the documents that wait.
     waiting: BTreeSet<(usize, usize)>,
     /// The row that is being filled, and how many ids it has.
@@ -67,11 +53,12 @@ pub struct RowPacker {
 
 impl RowPacker {
     /// A packer for rows of `width` ids that chooses among at least `buffer` documents (at least
-    /// one).
+    /// one). If it `cuts`, the shortest waiting document is cut to fill a row into which none fits, and
+    /// its rest is dropped; else the row ends there, and the caller pads it.
     #[must_use]
-    pub fn new(width: usize, buffer: usize, end: RowEnd) -> Self {
+    pub fn new(width: usize, buffer: usize, cuts: bool) -> Self {
         let (waiting, row) = Default::default();
-        Self { width, buffer: buffer.max(1), end, waiting, row, filled: 0 }
+        Self { width, buffer: buffer.max(1), cuts, waiting, row, filled: 0 }
     }
 
     /// Add a document of `length` ids. Its number tells it from the others; of equally long
@@ -82,7 +69,7 @@ impl RowPacker {
 
     /// The next complete row; `None` if more documents must be added first.
     ///
-    /// With [`RowEnd::Pad`], a row is empty if every waiting document is longer than a row.
+    /// If it cuts nothing, a row is empty if every waiting document is longer than a row.
     pub fn row(&mut self) -> Option<Vec<RowPiece>> {
         self.complete_row().then(|| std::mem::take(&mut self.row))
     }
@@ -106,16 +93,16 @@ impl RowPacker {
         let free = self.width - self.filled;
         // The set is in order of length, so the last entry up to `free` is the longest that fits.
         let fitting = self.waiting.range(..=(free, usize::MAX)).next_back();
-        let length = match (fitting, self.end) {
+        let length = match (fitting, self.cuts) {
             (Some(&(length, _)), _) => length,
-            (None, RowEnd::Pad) => return false,
-            (None, RowEnd::Cut) => self.waiting.first().map_or(0, |&(length, _)| length),
+            (None, false) => return false,
+            (None, true) => self.waiting.first().map_or(0, |&(length, _)| length),
         };
         // Of documents of this length, the one with the lowest number.
         let Some(&next) = self.waiting.range((length, 0)..).next() else { return false };
         self.waiting.remove(&next);
         let (length, document) = (length.min(free), next.1);
-        self.row.push(RowPiece { document, length });
+        self.row.push((document, length));
         self.filled += length;
         true
     }
@@ -136,8 +123,8 @@ impl RowPlan {
     /// Append the rows that a packer can complete.
     fn take_rows(&mut self, packer: &mut RowPacker) {
         while packer.complete_row() {
-            self.documents.extend(packer.row.iter().map(|piece| piece.document));
-            self.takes.extend(packer.row.drain(..).map(|piece| piece.length));
+            self.documents.extend(packer.row.iter().map(|&(document, _)| document));
+            self.takes.extend(packer.row.drain(..).map(|(_, length)| length));
             self.ends.push(self.documents.len());
         }
     }
@@ -165,7 +152,7 @@ pub fn plan_rows(lengths: &[usize], width: usize, buffer: usize) -> Result<RowPl
     if width == 0 {
         return Ok(plan);
     }
-    let mut packer = RowPacker::new(width, buffer, RowEnd::Cut);
+    let mut packer = RowPacker::new(width, buffer, true);
     for (document, &length) in lengths.iter().enumerate().filter(|&(_, &length)| length > 0) {
         packer.add(document, length);
         plan.take_rows(&mut packer);
@@ -312,7 +299,7 @@ mod tests {
         groups: &[Vec<usize>],
         width: usize,
         buffer: usize,
-        end: RowEnd,
+        cuts: bool,
     ) -> Vec<Vec<RowPiece>> {
         let mut groups = groups.iter();
         let mut waiting: Vec<RowPiece> = Vec::new();
@@ -321,17 +308,17 @@ mod tests {
             while waiting.len() < buffer {
                 let Some(group) = groups.next() else { return rows };
                 for &length in group {
-                    waiting.push(RowPiece { document: number, length });
+                    waiting.push((number, length));
                     number += 1;
                 }
             }
-            let longest = waiting.iter().map(|piece| piece.length).filter(|&l| l <= free).max();
-            let shortest = waiting.iter().map(|piece| piece.length).min();
-            let chosen = if end == RowEnd::Pad { longest } else { longest.or(shortest) };
-            let at = waiting.iter().position(|piece| Some(piece.length) == chosen);
+            let longest = waiting.iter().map(|piece| piece.1).filter(|&l| l <= free).max();
+            let shortest = waiting.iter().map(|piece| piece.1).min();
+            let chosen = if cuts { longest.or(shortest) } else { longest };
+            let at = waiting.iter().position(|piece| Some(piece.1) == chosen);
             if let Some(at) = at {
-                let RowPiece { document, length } = waiting.remove(at);
-                row.push(RowPiece { document, length: length.min(free) });
+                let (document, length) = waiting.remove(at);
+                row.push((document, length.min(free)));
                 free -= length.min(free);
             }
             if at.is_none() || free == 0 {
@@ -364,10 +351,9 @@ mod tests {
             groups in prop::collection::vec(prop::collection::vec(0_usize..20, 0..9), 0..20),
             width in 19_usize..40,
             buffer in 1_usize..9,
-            is_padded in any::<bool>(),
+            cuts in any::<bool>(),
         ) {
-            let end = if is_padded { RowEnd::Pad } else { RowEnd::Cut };
-            let mut packer = RowPacker::new(width, buffer, end);
+            let mut packer = RowPacker::new(width, buffer, cuts);
             let (mut rows, mut number) = (Vec::new(), 0);
             for group in &groups {
                 for &length in group {
@@ -378,7 +364,7 @@ mod tests {
                     rows.push(row);
                 }
             }
-            prop_assert_eq!(rows, packed_slowly(&groups, width, buffer, end));
+            prop_assert_eq!(rows, packed_slowly(&groups, width, buffer, cuts));
         }
 
         #[test]
@@ -393,10 +379,8 @@ mod tests {
     fn a_document_longer_than_a_row_is_cut_or_an_error_or_left_waiting() {
         let error = place_whole(&[1, 9], 4).expect_err("too long");
         assert_eq!(error, Error::TooLong { conversation: 1, length: 9, width: 4 });
-        for (end, row) in
-            [(RowEnd::Cut, vec![RowPiece { document: 0, length: 4 }]), (RowEnd::Pad, vec![])]
-        {
-            let mut packer = RowPacker::new(4, 1, end);
+        for (cuts, row) in [(true, vec![(0, 4)]), (false, vec![])] {
+            let mut packer = RowPacker::new(4, 1, cuts);
             packer.add(0, 9);
             assert_eq!(packer.row(), Some(row));
         }

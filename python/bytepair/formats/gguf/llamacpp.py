@@ -149,7 +149,7 @@ def nearest(tokenizer: _core.Tokenizer) -> SplitRule:
 
     Example:
         >>> tokens = {bytes([byte]): byte for byte in range(256)}
-        >>> model = _core.Model.from_ranks(tokens, _core.PATTERNS["nanochat"], {})
+        >>> model = _core.Model.from_parts(tokens, _core.PATTERNS["nanochat"], {})
         >>> nearest(_core.Tokenizer(model)).names[0]
         'llama-bpe'
     """

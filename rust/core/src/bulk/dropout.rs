@@ -30,13 +30,16 @@ pub struct Dropout {
     pub seed: u64,
 }
 
-/// The inputs that all threads share.
-struct DropoutEncoder<'a> {
+/// Encodes texts on one thread.
+struct DropoutCall<'a> {
     tokenizer: &'a Tokenizer,
     options: &'a EncodeOptions,
     candidates: MergeCandidates<'a>,
-    symbols: Symbols,
-    dropout: Dropout,
+    symbols: &'a Symbols,
+    probability: f64,
+    random: DropoutRandom,
+    heap: HeapMerge,
+    ids: Vec<u32>,
 }
 
 impl Tokenizer {
@@ -81,16 +84,19 @@ impl Tokenizer {
                 MergeCandidates::Merges(self.pairs()?)
             }
         };
-        let symbols = Symbols::new(self.vocabulary(), self.rule())?;
-        let encoder = DropoutEncoder { tokenizer: self, options, candidates, symbols, dropout };
-        let state = || (HeapMerge::default(), String::new(), Vec::new());
-        let encode =
-            |(heap, buffer, block): &mut (_, _, Vec<u32>), part: &Part<'_>, ids: &mut Vec<T>| {
-                block.clear();
-                let mut random = DropoutRandom::of_text(dropout.seed, part.document);
-                encoder.encode_text(part.text.read(buffer)?, &mut random, heap, block)?;
-                arrays::extend(ids, block)
-            };
+        let symbols = &Symbols::new(self.vocabulary(), self.rule())?;
+        let Dropout { probability, seed } = dropout;
+        let state = || {
+            let (random, heap, ids) = (DropoutRandom(seed), HeapMerge::default(), Vec::new());
+            let tokenizer = self;
+            DropoutCall { tokenizer, options, candidates, symbols, probability, random, heap, ids }
+        };
+        let encode = |call: &mut DropoutCall<'_>, part: &Part<'_>, ids: &mut Vec<T>| {
+            call.ids.clear();
+            call.random = DropoutRandom::of_text(seed, part.document);
+            call.encode_text(part.text.read(&mut String::new())?)?;
+            arrays::extend(ids, &call.ids)
+        };
         let parts = (0..).zip(texts).flat_map(|(number, text)| arrays::cut(number, *text, None));
         let size: Size = texts.iter().map(Size::of).sum();
         let threads = parallel::worth(threads, size.units);
@@ -98,61 +104,40 @@ impl Tokenizer {
     }
 }
 
-impl DropoutEncoder<'_> {
-    fn encode_text(
-        &self,
-        text: &str,
-        random: &mut DropoutRandom,
-        heap: &mut HeapMerge,
-        out: &mut Vec<u32>,
-    ) -> Result<()> {
-        memory::extend(out, &self.options.prepend)?;
-        let encoder = self.tokenizer.encoder();
-        encoder.divide(text, self.options, PartStart::Text, |part| match part {
-            TextPart::Id(id) => memory::push(out, id),
-            TextPart::Ordinary(part) => self.encode_ordinary(part, random, heap, out),
+impl DropoutCall<'_> {
+    fn encode_text(&mut self, text: &str) -> Result<()> {
+        let (tokenizer, options) = (self.tokenizer, self.options);
+        memory::extend(&mut self.ids, &options.prepend)?;
+        tokenizer.encoder().divide(text, options, PartStart::Text, |part| match part {
+            TextPart::Id(id) => memory::push(&mut self.ids, id),
+            TextPart::Ordinary(part) => {
+                // The splitter cannot be stopped, so after an error the other pretokens are passed over.
+                let mut done = Ok(());
+                tokenizer.splitter().for_each(part, |pretoken| {
+                    if done.is_ok() {
+                        done = self.encode_pretoken(pretoken.as_bytes());
+                    }
+                })?;
+                done
+            }
             TextPart::Pretokens(bytes, mut start, ends) => ends.iter().try_for_each(|&end| {
                 let pretoken = &bytes[start..end];
                 start = end;
-                self.encode_pretoken(pretoken, random, heap, out)
+                self.encode_pretoken(pretoken)
             }),
         })?;
-        memory::extend(out, &self.options.append)
+        memory::extend(&mut self.ids, &options.append)
     }
 
-    fn encode_ordinary(
-        &self,
-        text: &str,
-        random: &mut DropoutRandom,
-        heap: &mut HeapMerge,
-        out: &mut Vec<u32>,
-    ) -> Result<()> {
-        // The splitter cannot be stopped, so after an error the other pretokens are passed over.
-        let mut done = Ok(());
-        self.tokenizer.splitter().for_each(text, |pretoken| {
-            if done.is_ok() {
-                done = self.encode_pretoken(pretoken.as_bytes(), random, heap, out);
-            }
-        })?;
-        done
-    }
-
-    fn encode_pretoken(
-        &self,
-        pretoken: &[u8],
-        random: &mut DropoutRandom,
-        heap: &mut HeapMerge,
-        out: &mut Vec<u32>,
-    ) -> Result<()> {
-        let mut drops = || random.happens(self.dropout.probability);
+    fn encode_pretoken(&mut self, pretoken: &[u8]) -> Result<()> {
         let encoder = self.tokenizer.encoder();
-        let uncovered = encoder.uncovered.as_ref();
-        let covered = uncovered.map(|uncovered| uncovered.without(pretoken));
+        let covered = encoder.uncovered.as_ref().map(|uncovered| uncovered.without(pretoken));
         let pretoken = covered.as_deref().unwrap_or(pretoken);
+        let Self { candidates, symbols, probability, random, heap, ids, .. } = self;
         encoder.pretokens.divide(pretoken, |section| match section {
-            PretokenPart::Id(id) => memory::push(out, id),
+            PretokenPart::Id(id) => memory::push(ids, id),
             PretokenPart::Text(text) => {
-                merge(heap, self.candidates, &self.symbols, text, &mut drops, out)
+                merge(heap, *candidates, symbols, text, || random.happens(*probability), ids)
             }
         })
     }

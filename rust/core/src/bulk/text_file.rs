@@ -6,7 +6,6 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::ops::Deref;
 use std::path::Path;
 
 use crate::bulk::arrays::{Arrays, Size};
@@ -19,55 +18,33 @@ use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 use aho_corasick::AhoCorasick;
 
-/// The bytes of a file.
-enum Content {
-    Mapped(FileBytes),
-    Read(Vec<u8>),
+/// Map a file; one that cannot be mapped, such as a pipe, is read, or any if `reads`.
+///
+/// # Safety
+///
+/// Nobody may change the file while the bytes exist, unless it is read.
+#[expect(unsafe_code, reason = "reading 300 MB takes a tenth of the time that encoding them takes")]
+unsafe fn open(path: &Path, reads: bool) -> io::Result<FileBytes> {
+    let file = File::open(path)?;
+    if reads || !file.metadata()?.is_file() {
+        return read(file);
+    }
+    // SAFETY: here the file is not read, so the caller guarantees that nobody changes it while
+    // the bytes exist.
+    let Ok(map) = (unsafe { FileBytes::map(&file) }) else { return read(file) };
+    map.expect_sequential_reads();
+    Ok(map)
 }
 
-impl Deref for Content {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Self::Mapped(map) => map,
-            Self::Read(bytes) => bytes,
-        }
-    }
-}
-
-impl Content {
-    /// Map a file; one that cannot be mapped, such as a pipe, is read, or any if `reads`.
-    ///
-    /// # Safety
-    ///
-    /// Nobody may change the file while the content exists, unless it is read.
-    #[expect(
-        unsafe_code,
-        reason = "reading 300 MB takes a tenth of the time that encoding them takes"
-    )]
-    unsafe fn open(path: &Path, reads: bool) -> io::Result<Self> {
-        let file = File::open(path)?;
-        if reads || !file.metadata()?.is_file() {
-            return Self::read(file);
-        }
-        // SAFETY: here the file is not read, so the caller guarantees that nobody changes it while
-        // the content exists.
-        let Ok(map) = (unsafe { FileBytes::map(&file) }) else { return Self::read(file) };
-        map.expect_sequential_reads();
-        Ok(Self::Mapped(map))
-    }
-
-    /// The safe reference for [`open`](Self::open).
-    fn read(mut file: File) -> io::Result<Self> {
-        let mut bytes = Vec::new();
-        loop {
-            // `read_to_end` aborts the process if its vector cannot grow.
-            memory::reserve(&mut bytes, READ_BYTES)?;
-            let free = u64::try_from(bytes.capacity() - bytes.len()).unwrap_or(u64::MAX);
-            if (&mut file).take(free).read_to_end(&mut bytes)? == 0 {
-                return Ok(Self::Read(bytes));
-            }
+/// The safe reference for [`open`].
+fn read(mut file: File) -> io::Result<FileBytes> {
+    let mut bytes = Vec::new();
+    loop {
+        // `read_to_end` aborts the process if its vector cannot grow.
+        memory::reserve(&mut bytes, READ_BYTES)?;
+        let free = u64::try_from(bytes.capacity() - bytes.len()).unwrap_or(u64::MAX);
+        if (&mut file).take(free).read_to_end(&mut bytes)? == 0 {
+            return Ok(FileBytes::owned(bytes));
         }
     }
 }
@@ -75,7 +52,7 @@ impl Content {
 /// Releases the pages of a mapped file once all threads have passed them, so that a large file does
 /// not stay in the memory of the process. A thread that is still behind reads them again.
 struct PassedPages<'a> {
-    content: &'a Content,
+    content: &'a FileBytes,
     /// The pages before this offset are released.
     released: usize,
 }
@@ -83,15 +60,12 @@ struct PassedPages<'a> {
 impl PassedPages<'_> {
     /// The next part of the file to be encoded is `text`.
     fn reach(&mut self, text: &Text<'_>) {
-        let (Content::Mapped(map), Text::Bytes(bytes) | Text::Lossy(bytes)) = (self.content, text)
-        else {
-            return;
-        };
-        // Every part is a slice of the mapping, so the difference is its offset. Each release is of
-        // at least `BEHIND_BYTES`, so that the system is called once for many megabytes.
-        let at = bytes.as_ptr().addr() - map.as_ptr().addr();
+        let (Text::Bytes(bytes) | Text::Lossy(bytes)) = text else { return };
+        // Every part is a slice of the file, so the difference is its offset. Each release is of at
+        // least `BEHIND_BYTES`, so that the system is called once for many megabytes.
+        let at = bytes.as_ptr().addr() - self.content.as_ptr().addr();
         if at >= self.released + 2 * BEHIND_BYTES {
-            map.release(self.released..at - BEHIND_BYTES);
+            self.content.release(self.released..at - BEHIND_BYTES);
             self.released = at - BEHIND_BYTES;
         }
     }
@@ -144,7 +118,7 @@ impl Tokenizer {
         };
         // SAFETY: unless `file.reads` is set, the caller guarantees that nobody changes the file
         // before the call ends, and `content` does not outlive the call.
-        let content = unsafe { Content::open(path, file.reads) };
+        let content = unsafe { open(path, file.reads) };
         let content = content.map_err(|error| Error::of_io(&error, unreadable))?;
         if let Some(reason) = pointer(&content) {
             let path = path.display().to_string();

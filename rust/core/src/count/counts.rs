@@ -33,10 +33,10 @@ const HASH_BLOCK_BYTES: usize = 1 << 16;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counts {
-    bytes: Column<u8>,
+    pub(super) bytes: Column<u8>,
     /// `ends[i]` is the end of pretoken `i` in `bytes`.
-    ends: Column<usize>,
-    numbers: Column<u64>,
+    pub(super) ends: Column<usize>,
+    pub(super) numbers: Column<u64>,
 }
 
 impl Counts {
@@ -67,11 +67,6 @@ impl Counts {
     fn in_memory(bytes: Vec<u8>, ends: Vec<usize>, numbers: Vec<u64>) -> Self {
         let (ends, numbers) = (Column::Memory(ends), Column::Memory(numbers));
         Self { bytes: Column::Memory(bytes), ends, numbers }
-    }
-
-    /// Build counts from columns, which must be valid.
-    pub(super) fn of_columns(bytes: Column<u8>, ends: Column<usize>, numbers: Column<u64>) -> Self {
-        Self { bytes, ends, numbers }
     }
 
     /// Divide a range of rows into pieces, in order: each has at most `bytes` bytes of pretokens,
@@ -107,13 +102,6 @@ impl Counts {
         bytes.extend_from_slice(pretoken);
         memory::push(ends, bytes.len())?;
         memory::push(self.numbers.values()?, count)
-    }
-
-    /// Add to the count of a row. Fails if the sum exceeds 64 bits.
-    pub(super) fn add_to(&mut self, row: usize, count: u64) -> Result<()> {
-        let sum = &mut self.numbers.values()?[row];
-        *sum = sum.checked_add(count).ok_or(Error::CountOverflow)?;
-        Ok(())
     }
 
     /// The columns of a table: the concatenated bytes of the pretokens, the end of each, and its count.
@@ -414,10 +402,12 @@ impl DistinctRows {
     /// bits.
     pub(crate) fn add(&mut self, pretoken: &[u8], count: u64) -> Result<()> {
         let hash = self.hasher.hash_one(pretoken);
-        match self.find(pretoken, hash) {
-            Some(row) => self.counts.add_to(row, count),
-            None => self.append(pretoken, hash, count),
-        }
+        let Some(row) = self.find(pretoken, hash) else {
+            return self.append(pretoken, hash, count);
+        };
+        let sum = &mut self.counts.numbers.values()?[row];
+        *sum = sum.checked_add(count).ok_or(Error::CountOverflow)?;
+        Ok(())
     }
 
     /// The row of a pretoken.

@@ -118,21 +118,16 @@ impl Counter {
             let done = parallel::run(shares.map(|range| || split(range)));
             done.into_iter().collect::<Result<()>>()?;
         }
-        self.wholly(|counter| counter.add_texts(texts))
+        self.is_whole = false;
+        self.add_texts(texts)?;
+        self.is_whole = true;
+        Ok(())
     }
 
     /// Whether each batch of texts was counted completely or rejected as a whole.
     #[doc(hidden)]
     pub fn is_whole(&self) -> bool {
         self.is_whole
-    }
-
-    /// Run an action that leaves the counter incomplete if it fails.
-    fn wholly(&mut self, action: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        self.is_whole = false;
-        action(self)?;
-        self.is_whole = true;
-        Ok(())
     }
 
     fn add_texts(&mut self, texts: &[&str]) -> Result<()> {

@@ -257,14 +257,14 @@ impl CountsWriter {
     pub(super) fn finish(self, limit: usize) -> Result<Counts> {
         let bytes = self.bytes.written + self.ends.written + self.numbers.written;
         let [text, ends, numbers] = [self.bytes, self.ends, self.numbers].map(Output::finish);
-        let mut text = Column::of_file(text?);
-        let (mut ends, mut numbers) = (Column::of_file(ends?), Column::of_file(numbers?));
+        let (ends, numbers) = (Column::of_file(ends?), Column::of_file(numbers?));
+        let mut counts = Counts { bytes: Column::of_file(text?), ends, numbers };
         if bytes <= limit as u64 {
-            text.values()?;
-            ends.values()?;
-            numbers.values()?;
+            counts.bytes.values()?;
+            counts.ends.values()?;
+            counts.numbers.values()?;
         }
-        Ok(Counts::of_columns(text, ends, numbers))
+        Ok(counts)
     }
 }
 

@@ -41,31 +41,6 @@ macro_rules! numbers {
 
 numbers!(u8, u16, u32, u64, i8, i16, i32, i64);
 
-/// Append the bytes of `ids` to `out`.
-///
-/// Fails with [`Error::UnknownId`] at the first id without a token; `out` is then unchanged.
-///
-/// ```
-/// use bytepair::{Vocabulary, decode};
-/// let tokens = [(b"Hello".to_vec(), 0), (b" world".to_vec(), 1)];
-/// let vocabulary = Vocabulary::new(tokens, [])?;
-/// let mut bytes = Vec::new();
-/// decode::decode_bytes(&vocabulary, &[0u16, 1, 1], &mut bytes)?;
-/// assert_eq!(bytes, b"Hello world world");
-/// # Ok::<(), bytepair::Error>(())
-/// ```
-pub fn decode_bytes<N: Number>(
-    vocabulary: &Vocabulary,
-    ids: &[N],
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    let start = out.len();
-    let length = decoded_length(vocabulary, ids)?;
-    memory::reserve(out, length)?;
-    out.resize(start + length, 0);
-    write(vocabulary, ids, &mut out[start..]).inspect_err(|_| out.truncate(start))
-}
-
 /// The number of bytes of the ids.
 ///
 /// Fails with [`Error::UnknownId`] at the first id without a token.
@@ -400,6 +375,12 @@ mod tests {
 
     use super::*;
 
+    fn decode_bytes<N: Number>(vocabulary: &Vocabulary, ids: &[N]) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; decoded_length(vocabulary, ids)?];
+        write(vocabulary, ids, &mut bytes)?;
+        Ok(bytes)
+    }
+
     fn vocabulary() -> Vocabulary {
         let bytes = (0..=255u8).map(|byte| (vec![byte], u32::from(byte)));
         let longer = (0u8..40).map(|n| (vec![n; usize::from(n) + 2], 300 + u32::from(n)));
@@ -414,13 +395,9 @@ mod tests {
             let vocabulary = vocabulary();
             let tokens = ids.iter().map(|&id| vocabulary.bytes(u32::from(id)).unwrap());
             let plain = tokens.collect::<Vec<_>>().concat();
-            let mut out = b"before".to_vec();
-            decode_bytes(&vocabulary, &ids, &mut out).unwrap();
-            prop_assert_eq!(&out[6..], &plain[..]);
+            prop_assert_eq!(&decode_bytes(&vocabulary, &ids).unwrap(), &plain);
             let wide: Vec<i64> = ids.iter().map(|&id| i64::from(id)).collect();
-            out.clear();
-            decode_bytes(&vocabulary, &wide, &mut out).unwrap();
-            prop_assert_eq!(out, plain);
+            prop_assert_eq!(decode_bytes(&vocabulary, &wide).unwrap(), plain);
         }
 
         #[test]
@@ -450,11 +427,9 @@ mod tests {
     #[test]
     fn the_error_names_the_first_unknown_id() {
         let vocabulary = vocabulary();
-        let mut out = b"before".to_vec();
         for wrong in [-1, 256, 341, 401, 1 << 40] {
-            let error = decode_bytes(&vocabulary, &[65i64, wrong, -7], &mut out).unwrap_err();
+            let error = decode_bytes(&vocabulary, &[65i64, wrong, -7]).unwrap_err();
             assert_eq!(error, unknown_id(&vocabulary, wrong));
-            assert_eq!(out, b"before");
         }
     }
 

@@ -111,13 +111,8 @@ impl Edges {
 }
 
 impl Encoder {
-    /// Fails if a regular expression does not compile, or if a user-defined token is none.
+    /// Fails if a regular expression does not compile.
     pub(crate) fn new(pretokens: PretokenEncoder, rules: TextRules) -> Result<Self> {
-        let pretokens = pretokens.with_user_defined(rules.user_defined.clone())?;
-        Self::with_pretokens(pretokens, rules)
-    }
-
-    fn with_pretokens(pretokens: PretokenEncoder, rules: TextRules) -> Result<Self> {
         rules.check_bounds()?;
         let vocabulary = &pretokens.vocabulary;
         let one_pass = special::one_is_enough(vocabulary.added_tokens(), &rules.normalizer);
@@ -250,7 +245,7 @@ impl Encoder {
             return Ok((self, &self.message));
         }
         let pretokens = self.pretokens.clone().with_user_defined(blank)?;
-        let encoder = Self::with_pretokens(pretokens, self.rules.clone())?;
+        let encoder = Self::new(pretokens, self.rules.clone())?;
         let encoder = self.of_messages.get_or_init(|| Box::new(encoder));
         Ok((encoder, &encoder.message))
     }

@@ -15,13 +15,14 @@ use crate::memory;
 use crate::merge::heap::{SizedId, SymbolMerger};
 use crate::merge::merger::{self, MergeScratch, Merger};
 use crate::merge::pair_table::PairTable;
+use crate::rules::TextRules;
 use crate::text::from_utf8;
 use crate::vocabulary::{MergeRule, Vocabulary};
 
 /// The tables of a merge rule. Those that are missing are built on first use.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct MergeTables {
-    pub(crate) pairs: PairTable,
+    pub(crate) pairs: Option<PairTable>,
     pub(crate) split_points: Option<SplitPoints>,
     pub(crate) unmade: Option<UnmadeTokens>,
 }
@@ -45,37 +46,33 @@ pub(crate) struct PretokenEncoder {
 }
 
 impl PretokenEncoder {
-    /// Encode by rank.
-    pub(crate) fn by_rank(vocabulary: Vocabulary) -> Self {
-        let (merger, split_points, unmade) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let (user_defined, symbols) = (None, None);
-        Self { vocabulary, whole_first: true, user_defined, symbols, merger, split_points, unmade }
-    }
-
-    /// Encode with existing tables.
-    pub(crate) fn with_tables(
+    /// An encoder by a merge rule, with its listed merges and the tables that exist. With
+    /// [`TextRules::symbols`], symbols with names are merged; pretokens are then UTF-8.
+    ///
+    /// Fails if a merge contains an unknown id or its bytes are not a token, or if a user-defined token is
+    /// none.
+    pub(crate) fn new(
         vocabulary: Vocabulary,
         rule: MergeRule,
+        rules: &TextRules,
+        listed: &[(u32, u32)],
         tables: MergeTables,
     ) -> Result<Self> {
-        let MergeTables { pairs, split_points, unmade } = tables;
-        let merger = OnceLock::from(Merger::new(&vocabulary, rule, pairs)?);
-        let whole_first =
-            matches!(rule, MergeRule::Ranks | MergeRule::Merges { ignore_merges: true });
+        let MergeTables { mut pairs, split_points, unmade } = tables;
+        let mut symbols = None;
+        if rules.symbols.is_some() {
+            symbols = Some(Arc::new(SymbolMerger::new(&vocabulary, rules, listed)?));
+        } else if pairs.is_none() && rule != MergeRule::Ranks {
+            pairs = Some(merger::by_merges(&vocabulary, listed)?);
+        }
+        let merger = pairs.map(|pairs| Merger::new(&vocabulary, rule, pairs)).transpose()?;
+        let merger = merger.map_or_else(OnceLock::new, OnceLock::from);
         let split_points = split_points.map_or_else(OnceLock::new, OnceLock::from);
         let unmade = unmade.map_or_else(OnceLock::new, OnceLock::from);
-        let (user_defined, symbols) = (None, None);
+        let whole_first =
+            matches!(rule, MergeRule::Ranks | MergeRule::Merges { ignore_merges: true });
+        let user_defined = UserDefined::new(&vocabulary, rules.user_defined.clone())?;
         Ok(Self { vocabulary, whole_first, user_defined, symbols, merger, split_points, unmade })
-    }
-
-    /// Encode by merging symbols with names; pretokens are then UTF-8.
-    pub(crate) fn by_symbols(
-        vocabulary: Vocabulary,
-        ignore_merges: bool,
-        symbols: SymbolMerger,
-    ) -> Self {
-        let symbols = Some(Arc::new(symbols));
-        Self { symbols, whole_first: ignore_merges, ..Self::by_rank(vocabulary) }
     }
 
     /// Whether symbols with names are merged, instead of bytes or characters.
@@ -84,16 +81,16 @@ impl PretokenEncoder {
         self.symbols.is_some()
     }
 
-    /// This encoder with user-defined tokens. Fails if an id is no token.
-    pub(crate) fn with_user_defined(mut self, ids: Vec<u32>) -> Result<Self> {
-        self.user_defined = UserDefined::new(&self.vocabulary, ids)?;
-        Ok(self)
-    }
-
     /// An encoder of the same bytes by other merges, which never takes a whole pretoken.
     pub(crate) fn with_merger(&self, merger: Merger) -> Self {
         let (merger, unmade) = (OnceLock::from(merger), OnceLock::new());
         Self { whole_first: false, merger, unmade, ..self.clone() }
+    }
+
+    /// This encoder with other user-defined tokens. Fails if an id is no token.
+    pub(crate) fn with_user_defined(mut self, ids: Vec<u32>) -> Result<Self> {
+        self.user_defined = UserDefined::new(&self.vocabulary, ids)?;
+        Ok(self)
     }
 
     /// The vocabulary, if every pretoken that is a token is encoded as that token.

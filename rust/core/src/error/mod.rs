@@ -59,13 +59,6 @@ pub enum Error {
         /// The message of the regular-expression engine.
         reason: String,
     },
-    /// The requested vocabulary cannot hold the 256 bytes and the special tokens.
-    VocabularyTooSmall {
-        /// The requested size.
-        requested: usize,
-        /// The smallest valid size.
-        smallest: usize,
-    },
     /// A vocabulary, a merge list or a set of special tokens breaks one of its rules.
     Vocabulary {
         /// The rule, with the token or the id that breaks it.
@@ -77,11 +70,6 @@ pub enum Error {
         id: String,
         /// The size of the vocabulary; valid ids are below it.
         vocab_size: usize,
-    },
-    /// Vector instructions that this processor does not have, or that were requested too late.
-    Simd {
-        /// The requested name and the names that can be used.
-        reason: Reason,
     },
     /// An unknown special token.
     UnknownSpecial {
@@ -229,15 +217,6 @@ impl fmt::Display for Error {
     }
 }
 
-/// What is wrong, however long its values are.
-struct Problem<'e>(&'e Error);
-
-impl fmt::Display for Problem<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.write(f)
-    }
-}
-
 /// A message of at most 1,000 characters: the middle of a longer one is left out, because the place
 /// stands at the start and the hint at the end.
 ///
@@ -257,16 +236,6 @@ pub fn shortened(message: String) -> String {
 }
 
 impl Error {
-    /// What is wrong, without what to do about it.
-    ///
-    /// ```
-    /// let error = bytepair::Error::SpecialInText { name: "<|bos|>".to_owned(), at: 3 };
-    /// assert_eq!(error.problem(), "the text contains the special token \"<|bos|>\" at byte 3");
-    /// ```
-    pub fn problem(&self) -> String {
-        Problem(self).to_string()
-    }
-
     /// What to do about it.
     pub fn hint(&self) -> Hint {
         match self {
@@ -290,7 +259,6 @@ impl Error {
             ),
             Self::TextNotUtf8 { .. } => Hint::new("repair it, or replace invalid bytes"),
             Self::Vocabulary { reason }
-            | Self::Simd { reason }
             | Self::File { reason, .. }
             | Self::Row { reason, .. }
             | Self::Document { reason, .. }
@@ -311,82 +279,77 @@ impl Error {
         shortened(reason::sentence(&self.problem(), hint))
     }
 
-    /// Write what is wrong.
+    /// What is wrong, without what to do about it.
+    ///
+    /// ```
+    /// let error = bytepair::Error::SpecialInText { name: "<|bos|>".to_owned(), at: 3 };
+    /// assert_eq!(error.problem(), "the text contains the special token \"<|bos|>\" at byte 3");
+    /// ```
     #[expect(clippy::too_many_lines, reason = "one message for each variant")]
-    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    pub fn problem(&self) -> String {
         match self {
-            Self::Pattern { pattern, at, reason } => write_pattern(f, pattern, *at, reason),
-            Self::PatternName { reason } | Self::Growth { reason } => f.write_str(reason),
+            Self::Pattern { pattern, at, reason } => pattern_problem(pattern, *at, reason),
+            Self::PatternName { reason } | Self::Growth { reason } => reason.clone(),
             Self::Split { at, reason } => {
-                write!(f, "the split pattern failed on the text at byte {at}: {reason}")
+                format!("the split pattern failed on the text at byte {at}: {reason}")
             }
-            Self::VocabularyTooSmall { requested, smallest } => write!(
-                f,
-                "the vocabulary size {requested} is too small for the 256 bytes and the special tokens; \
-                 pass at least {smallest}"
-            ),
-            Self::Vocabulary { reason } | Self::Simd { reason } => f.write_str(reason.text()),
+            Self::Vocabulary { reason } => reason.text().to_owned(),
             Self::UnknownId { id, vocab_size } => {
-                write!(f, "id {id} is not in the vocabulary, whose ids are below {vocab_size}")
+                format!("id {id} is not in the vocabulary, whose ids are below {vocab_size}")
             }
-            Self::UnknownSpecial { name, known } => write!(
-                f,
+            Self::UnknownSpecial { name, known } => format!(
                 "{name:?} is not a special token of this tokenizer; it has {}",
                 if known.is_empty() { "none".to_owned() } else { known.join(" ") }
             ),
             Self::SpecialInText { name, at } => {
-                write!(f, "the text contains the special token {name:?} at byte {at}")
+                format!("the text contains the special token {name:?} at byte {at}")
             }
-            Self::UncoveredByte { byte } => write!(
-                f,
+            Self::UncoveredByte { byte } => format!(
                 "the byte 0x{byte:02X} occurs in the text but no token of the vocabulary covers it"
             ),
             Self::UncoveredText { text } => {
-                write!(f, "{text:?} occurs in the text but no token of the vocabulary covers it")
+                format!("{text:?} occurs in the text but no token of the vocabulary covers it")
             }
             Self::TextNotUtf8 { document, at } => {
-                write!(f, "document {document} is not UTF-8 at byte {at}")
+                format!("document {document} is not UTF-8 at byte {at}")
             }
-            Self::Row { path, row, reason } => write!(f, "{path}, row {row}: {}", reason.text()),
-            Self::FileNotUtf8 { path, at } => write!(f, "{path} is not UTF-8 at byte {at}"),
+            Self::Row { path, row, reason } => format!("{path}, row {row}: {}", reason.text()),
+            Self::FileNotUtf8 { path, at } => format!("{path} is not UTF-8 at byte {at}"),
             Self::Document { path, line: Some(line), reason } => {
-                write!(f, "{path}, line {line}: {}", reason.text())
+                format!("{path}, line {line}: {}", reason.text())
             }
-            Self::Document { path, line: None, reason } => write!(f, "{path}: {}", reason.text()),
+            Self::Document { path, line: None, reason } => format!("{path}: {}", reason.text()),
             Self::Unreadable { path, reason } => {
-                write!(f, "{path} cannot be read: {}", reason.text())
+                format!("{path} cannot be read: {}", reason.text())
             }
-            Self::Unwritable { path, reason } => write!(f, "{path} cannot be written: {reason}"),
+            Self::Unwritable { path, reason } => format!("{path} cannot be written: {reason}"),
             Self::Format { place, reason } | Self::Unsupported { place, reason } => {
-                write!(f, "{place}: {}", reason.text())
+                format!("{place}: {}", reason.text())
             }
-            Self::TooLong { conversation, length, width } => write!(
-                f,
+            Self::TooLong { conversation, length, width } => format!(
                 "conversation {conversation} has {length} ids and does not fit a row of {width}"
             ),
-            Self::CountOverflow => f.write_str("a count exceeds 64 bits"),
-            Self::Counts { row, rule } => write!(f, "the counts are invalid at row {row}: {rule}"),
+            Self::CountOverflow => "a count exceeds 64 bits".to_owned(),
+            Self::Counts { row, rule } => format!("the counts are invalid at row {row}: {rule}"),
             Self::Spill { path, reason } => {
-                write!(f, "counts could not be spilled to {path}: {reason}")
+                format!("counts could not be spilled to {path}: {reason}")
             }
-            Self::TooManyPretokens => {
-                f.write_str("the distinct pretokens have more than 2^32 bytes")
-            }
+            Self::TooManyPretokens => "the distinct pretokens have more than 2^32 bytes".to_owned(),
             Self::File { at, reason } => {
-                write!(f, "not a valid tokenizer file, at byte {at}: {}", reason.text())
+                format!("not a valid tokenizer file, at byte {at}: {}", reason.text())
             }
-            Self::Contradiction => f.write_str(
-                "the tokenizer file is inconsistent: the ids of a text do not decode to its bytes",
-            ),
-            Self::EmptyStop => f.write_str("a stop string is empty, and would end every text"),
-            Self::Changed => f.write_str(
-                "an array changed while it was read; no other thread may write to it during a call, \
-                 so pass a copy",
-            ),
+            Self::Contradiction => {
+                "the tokenizer file is inconsistent: the ids of a text do not decode to its bytes"
+                    .to_owned()
+            }
+            Self::EmptyStop => "a stop string is empty, and would end every text".to_owned(),
+            Self::Changed => "an array changed while it was read; no other thread may write to it \
+                              during a call, so pass a copy"
+                .to_owned(),
             Self::OutOfMemory { bytes } => {
-                write!(f, "out of memory: {bytes} bytes could not be allocated")
+                format!("out of memory: {bytes} bytes could not be allocated")
             }
-            Self::Interrupted => f.write_str("interrupted"),
+            Self::Interrupted => "interrupted".to_owned(),
         }
     }
 
@@ -433,16 +396,11 @@ impl fmt::Display for Grouped {
     }
 }
 
-/// Write the part of a pattern around an error, with a caret below its position, if it is known.
-fn write_pattern(
-    f: &mut fmt::Formatter<'_>,
-    pattern: &str,
-    at: Option<usize>,
-    reason: &str,
-) -> fmt::Result {
+/// What is wrong with a pattern: its part around the error, with a caret below the position, if known.
+fn pattern_problem(pattern: &str, at: Option<usize>, reason: &str) -> String {
     const MAX_CONTEXT_CHARS: usize = 60;
     let Some(at) = at else {
-        return write!(f, "the split pattern is not valid: {reason}\n  {pattern}");
+        return format!("the split pattern is not valid: {reason}\n  {pattern}");
     };
     let (head, tail) = pattern.split_at_checked(at).unwrap_or((pattern, ""));
     let length = head.chars().count();
@@ -451,10 +409,7 @@ fn write_pattern(
     let before: String = dots.chars().chain(head.chars().skip(skipped)).collect();
     let after: String = tail.chars().take(MAX_CONTEXT_CHARS).collect();
     let caret = " ".repeat(before.chars().count());
-    write!(
-        f,
-        "the split pattern is not valid at byte {at}: {reason}\n  {before}{after}\n  {caret}^"
-    )
+    format!("the split pattern is not valid at byte {at}: {reason}\n  {before}{after}\n  {caret}^")
 }
 
 impl std::error::Error for Error {}

@@ -27,6 +27,8 @@ pub(crate) struct FileBytes(Backing);
 enum Backing {
     Mapped(Mmap),
     Copied(AlignedBuffer<u8>),
+    /// Bytes that need no alignment.
+    Owned(Vec<u8>),
 }
 
 impl FileBytes {
@@ -64,6 +66,11 @@ impl FileBytes {
         let mut copied = AlignedBuffer::zeros(bytes.len())?;
         copied.copy_from_slice(bytes);
         Ok(Self(Backing::Copied(copied)))
+    }
+
+    /// Bytes that were read, of which nothing aligned is asked.
+    pub(crate) fn owned(bytes: Vec<u8>) -> Self {
+        Self(Backing::Owned(bytes))
     }
 
     /// Advise the system that the bytes of a mapped file will be read in order.
@@ -107,6 +114,7 @@ impl Deref for FileBytes {
         match &self.0 {
             Backing::Mapped(map) => map,
             Backing::Copied(bytes) => bytes,
+            Backing::Owned(bytes) => bytes,
         }
     }
 }

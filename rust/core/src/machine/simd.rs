@@ -13,8 +13,6 @@
 use std::arch::is_aarch64_feature_detected;
 use std::sync::OnceLock;
 
-use crate::error::{Error, Result};
-
 /// Work that is compiled once for each level.
 pub(crate) trait Work {
     type Output;
@@ -124,17 +122,17 @@ impl SimdLevel {
 /// Use these instructions in this process from now on: `"avx512"`, `"avx2"`, `"neon"`, or
 /// `"portable"`, which every processor has. An existing tokenizer keeps its scanner.
 ///
-/// Fails with [`Error::Simd`] if this processor does not have them, or if others were requested
-/// before.
+/// Fails if this processor does not have them, or if others were requested before; the error names
+/// those that can be used.
 ///
 /// ```
 /// bytepair::machine::simd::only("portable")?;
 /// let splitter = bytepair::Splitter::new(&bytepair::Pattern::new("gpt2")?)?;
 /// assert_eq!(splitter.tier(), "portable");
 /// assert!(bytepair::machine::simd::only("mmx").is_err());
-/// # Ok::<(), bytepair::Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn only(name: &str) -> Result<()> {
+pub fn only(name: &str) -> Result<(), String> {
     let all = SimdLevel::all();
     let named = all.iter().find(|level| level.name() == name);
     let requested = named.map(|level| *REQUESTED.get_or_init(|| *level));
@@ -144,8 +142,7 @@ pub fn only(name: &str) -> Result<()> {
     let usable = requested.map_or(all, |level| vec![level]);
     let usable: Vec<_> = usable.into_iter().map(SimdLevel::name).collect();
     let usable = usable.join(", ");
-    let reason = format!("the instructions {name:?} cannot be used, only {usable}");
-    Err(Error::Simd { reason: reason.into() })
+    Err(format!("the instructions {name:?} cannot be used, only {usable}"))
 }
 
 /// Prefetch the cache line of `items[index]`, which need not exist.

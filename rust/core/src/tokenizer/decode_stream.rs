@@ -82,7 +82,7 @@ impl DecodeStream {
     /// ```
     #[must_use]
     pub fn stopping(self, stops: Arc<Stops>) -> Self {
-        Self { stops: (!stops.is_empty()).then(|| StopSearch::new(stops)), ..self }
+        Self { stops: (!stops.strings.is_empty()).then(|| StopSearch::new(stops)), ..self }
     }
 
     /// The stop string that ended the text, and its number; until the first id of the next text.
@@ -100,12 +100,14 @@ impl DecodeStream {
         let Self { decoder, stops } = self;
         let Some(stops) = stops else { return decoder.push(id, text) };
         decoder.tokenizer.token_bytes(id)?;
-        stops.restart_if_ended();
-        if stops.stopped().is_some() {
+        if std::mem::take(&mut stops.ended) {
+            stops.stopped = None;
+        }
+        if stops.stopped.is_some() {
             return Ok(());
         }
         let mut piece = String::new();
-        if let Some(number) = stops.of_id(id) {
+        if let Some(number) = stops.stops.ids.iter().position(|stop| *stop == Some(id)) {
             decoder.flush(&mut piece)?;
             stops.push(&piece, text);
             stops.push_id(number, text);
@@ -313,11 +315,6 @@ impl Stops {
         Ok(Self { strings, automaton, ids, keep })
     }
 
-    /// Whether there is no string.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.strings.is_empty()
-    }
-
     /// The first position of a text from which the rest may be the beginning of a stop string.
     fn first_open(&self, text: &str) -> usize {
         let longest = self.strings.iter().map(String::len).max().unwrap_or(0);
@@ -336,21 +333,9 @@ impl StopSearch {
         Self { stops, held: String::new(), stopped: None, ended: false }
     }
 
-    /// Begin a new text if the last one has ended.
-    pub(crate) fn restart_if_ended(&mut self) {
-        if std::mem::take(&mut self.ended) {
-            self.stopped = None;
-        }
-    }
-
     /// The string that ended the text, and its number.
     pub(crate) fn stopped(&self) -> Option<(usize, &str)> {
         self.stopped.map(|number| (number, &*self.stops.strings[number]))
-    }
-
-    /// The number of the string at whose id a text ends.
-    pub(crate) fn of_id(&self, id: u32) -> Option<usize> {
-        self.stops.ids.iter().position(|stop| *stop == Some(id))
     }
 
     /// Take a piece of the text, and append what is certain to be given out. What follows the end is

@@ -27,8 +27,6 @@ use crate::error::{Error, Result};
 use crate::hash::hexadecimal;
 use crate::machine::array::Array;
 use crate::memory;
-use crate::merge::heap::SymbolMerger;
-use crate::merge::merger;
 use crate::merge::pair_table::PairTable;
 use crate::pretokenize::{Pattern, Splitter, UNICODE_VERSION};
 use crate::rules::pre_tokenizer::to_characters;
@@ -82,10 +80,7 @@ impl Tokenizer {
     /// expression does not compile, or if the rules are contradictory: symbols with names merge by
     /// listed pairs only.
     pub fn from_ranks(vocabulary: Vocabulary, rules: impl Into<TextRules>) -> Result<Self> {
-        let rules = rules.into();
-        check_rules(MergeRule::Ranks, &vocabulary, &rules)?;
-        let encoder = Encoder::new(PretokenEncoder::by_rank(vocabulary), rules)?;
-        Ok(Self::assemble(encoder, MergeRule::Ranks, Merges::default()))
+        Self::by_rule(vocabulary, Vec::new(), MergeRule::Ranks, rules.into())
     }
 
     /// Build a tokenizer that merges listed pairs of ids, in list order. With `ignore_merges`, a
@@ -132,20 +127,15 @@ impl Tokenizer {
         rule: MergeRule,
         rules: TextRules,
     ) -> Result<Self> {
-        if rule == MergeRule::Ranks {
-            return Self::from_ranks(vocabulary, rules);
-        }
-        if rules.symbols.is_some() {
-            let merges = Merges::of_pairs(merges, Vec::new());
-            return Self::with_symbols(vocabulary, rule, rules, merges);
-        }
-        let pairs = merger::by_merges(&vocabulary, &merges)?;
-        let merges = Merges::of_pairs(merges, Vec::new());
-        let tables = MergeTables { pairs, split_points: None, unmade: None };
-        Self::with_tables(vocabulary, rule, rules, merges, tables)
+        let merges = match rule {
+            MergeRule::Ranks => Merges::default(),
+            _ => Merges::of_pairs(merges, Vec::new()),
+        };
+        Self::with_tables(vocabulary, rule, rules, merges, MergeTables::default())
     }
 
-    /// Build a tokenizer from existing tables. Fails if a regular expression does not compile.
+    /// Build a tokenizer with the tables that exist. Fails as [`from_ranks`](Self::from_ranks) and
+    /// [`from_merges`](Self::from_merges) do.
     pub(crate) fn with_tables(
         vocabulary: Vocabulary,
         rule: MergeRule,
@@ -154,33 +144,11 @@ impl Tokenizer {
         tables: MergeTables,
     ) -> Result<Self> {
         check_rules(rule, &vocabulary, &rules)?;
-        let pretokens = PretokenEncoder::with_tables(vocabulary, rule, tables)?;
-        Ok(Self::assemble(Encoder::new(pretokens, rules)?, rule, merges))
-    }
-
-    /// Build a tokenizer whose symbols have names. Fails as [`from_merges`](Self::from_merges) does.
-    pub(crate) fn with_symbols(
-        vocabulary: Vocabulary,
-        rule: MergeRule,
-        rules: TextRules,
-        merges: Merges,
-    ) -> Result<Self> {
-        check_rules(rule, &vocabulary, &rules)?;
-        let by_symbols = SymbolMerger::new(&vocabulary, &rules, merges.pairs(Vec::new))?;
-        let ignores = rule == MergeRule::Merges { ignore_merges: true };
-        let pretokens = PretokenEncoder::by_symbols(vocabulary, ignores, by_symbols);
-        Ok(Self::assemble(Encoder::new(pretokens, rules)?, rule, merges))
-    }
-
-    fn assemble(encoder: Encoder, rule: MergeRule, merges: Merges) -> Self {
-        Self {
-            encoder: Arc::new(encoder),
-            rule,
-            merges,
-            notes: BTreeMap::new(),
-            marks: OnceLock::new(),
-            fingerprint: OnceLock::new(),
-        }
+        let listed = if rule == MergeRule::Ranks { &[] } else { merges.pairs(Vec::new) };
+        let pretokens = PretokenEncoder::new(vocabulary, rule, &rules, listed, tables)?;
+        let encoder = Arc::new(Encoder::new(pretokens, rules)?);
+        let (notes, marks, fingerprint) = Default::default();
+        Ok(Self { encoder, rule, merges, notes, marks, fingerprint })
     }
 
     /// The vocabulary with the special tokens.
@@ -253,12 +221,7 @@ impl Tokenizer {
             let same = added_tokens.iter().find(|token| token.content == content && token.id == id);
             same.cloned().unwrap_or_else(|| AddedToken::special(content, id))
         };
-        self.with_added_tokens(special.into_iter().map(with_flags).collect())
-    }
-
-    /// A tokenizer with the same ordinary tokens and other added tokens. Fails as
-    /// [`with_special_tokens`](Self::with_special_tokens) does.
-    pub fn with_added_tokens(&self, added: Vec<AddedToken>) -> Result<Self> {
+        let added: Vec<AddedToken> = special.into_iter().map(with_flags).collect();
         self.make_tables()?;
         let vocabulary = self.vocabulary();
         let tokens = vocabulary.ordinary_tokens().map(|(token, id)| (token.to_vec(), id));

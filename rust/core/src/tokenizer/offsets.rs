@@ -137,57 +137,46 @@ impl Tokenizer {
     /// truncated again in the same way. So the result always has at most `most` ids.
     #[doc(hidden)]
     pub fn truncate_text<'t>(&self, mut text: &'t str, most: usize, keep: Keep) -> Result<&'t str> {
-        if self.changes_text() || !self.plain().finds_none() {
-            return self.truncate_by_spans(text, most, keep);
-        }
-        let mut call = self.encoder().call();
         loop {
-            let enough = if keep == Keep::Start { most.saturating_add(1) } else { usize::MAX };
-            let ids = call.encode_beginning(text, enough)?;
-            if ids.len() <= most {
-                return Ok(text);
-            }
-            let length = |id: &u32| self.vocabulary().token_length(*id);
-            let kept = match keep {
-                Keep::Start => &ids[..most],
-                Keep::End => &ids[ids.len() - most..],
-            };
-            let kept: usize = kept.iter().map(length).sum();
-            if kept >= text.len() {
-                return Err(Error::Contradiction);
-            }
-            text = match keep {
-                Keep::Start => &text[..boundary((0..=kept).rev(), text)],
-                Keep::End => &text[boundary(text.len() - kept..=text.len(), text)..],
-            };
-        }
-    }
-
-    /// [`truncate_text`](Self::truncate_text) where text is normalized, or has added tokens.
-    fn truncate_by_spans<'t>(&self, mut text: &'t str, most: usize, keep: Keep) -> Result<&'t str> {
-        loop {
-            let mut call = self.encoder().call();
-            let spans = call.encode_aligned(text, self.plain(), PartStart::Text)?;
+            let spans =
+                self.first_spans(text, if keep == Keep::Start { most } else { usize::MAX })?;
             if spans.len() <= most {
                 return Ok(text);
             }
             // Several ids may end with the text, so that keeping fewer need not make it shorter.
-            let end = |count: usize| spans[..count].iter().map(|aligned| aligned.span[1]).max();
-            let start = |count: usize| {
-                spans[spans.len() - count..].iter().map(|aligned| aligned.span[0]).min()
-            };
             let mut counts = (0..=most).rev();
             text = match keep {
                 Keep::Start => {
-                    let ends = counts.map(|count| end(count).unwrap_or(0));
-                    &text[..ends.into_iter().find(|&end| end < text.len()).unwrap_or(0)]
+                    let end = |count: usize| spans[..count].iter().map(|span| span[1]).max();
+                    let end = counts.find_map(|count| end(count).filter(|&end| end < text.len()));
+                    &text[..boundary((0..=end.unwrap_or(0)).rev(), text)]
                 }
                 Keep::End => {
+                    let last = |count: usize| &spans[spans.len() - count..];
+                    let start = |count| last(count).iter().map(|span| span[0]).min();
                     let start = counts.find_map(|count| start(count).filter(|&start| start > 0));
-                    &text[start.unwrap_or(text.len())..]
+                    &text[boundary(start.unwrap_or(text.len())..=text.len(), text)..]
                 }
             };
         }
+    }
+
+    /// The spans of the ids of a text, in bytes; perhaps only of the first ones, but of more than `most`.
+    fn first_spans(&self, text: &str, most: usize) -> Result<Vec<[usize; 2]>> {
+        let mut call = self.encoder().call();
+        if self.changes_text() || !self.plain().finds_none() {
+            let aligned = call.encode_aligned(text, self.plain(), PartStart::Text)?;
+            return Ok(aligned.iter().map(|aligned| aligned.span).collect());
+        }
+        let ids = call.encode_beginning(text, most.saturating_add(1))?;
+        let mut end = 0;
+        let spans = ids.iter().map(|&id| {
+            let start = end;
+            end += self.vocabulary().token_length(id);
+            [start, end]
+        });
+        let spans = memory::collect(spans)?;
+        if end > text.len() { Err(Error::Contradiction) } else { Ok(spans) }
     }
 
     /// Fails unless the ids cover exactly `length` bytes; code that advances through a text by the

@@ -237,9 +237,13 @@ fn special(tokenizer: &Tokenizer) -> Vec<String> {
 pub fn merges_for(vocab_size: usize, special: usize) -> Result<usize> {
     check_size(vocab_size)?;
     let smallest = 256 + special;
-    vocab_size
-        .checked_sub(smallest)
-        .ok_or(Error::VocabularyTooSmall { requested: vocab_size, smallest })
+    vocab_size.checked_sub(smallest).ok_or_else(|| {
+        let reason = format!(
+            "the vocabulary size {vocab_size} is too small for the 256 bytes and the special tokens; \
+             pass at least {smallest}"
+        );
+        Error::Vocabulary { reason: reason.into() }
+    })
 }
 
 /// The merges of a tokenizer, whose ids must be numbered as training does: bytes, then one id per

@@ -258,17 +258,18 @@ fn tokenizer(container: &Container, tables: Tables) -> Result<Tokenizer> {
     })?;
     let merges = Merges::from_file(merges, counts);
     if rules.symbols.is_some() {
-        let tokenizer = Tokenizer::with_symbols(vocabulary, rule, rules, merges)?;
+        let tables = MergeTables::default();
+        let tokenizer = Tokenizer::with_tables(vocabulary, rule, rules, merges, tables)?;
         return Ok(tokenizer.with_notes(read_notes(container)?));
     }
     let has_pair_tables =
         [Kind::Pairs, Kind::PairsOfBytes, Kind::MergedIds].into_iter().all(believed);
     let pairs = if has_pair_tables {
-        read_pairs(container, &vocabulary, rule)?
+        Some(read_pairs(container, &vocabulary, rule)?)
     } else if rule == MergeRule::Ranks {
-        merger::by_rank(&vocabulary)?
+        Some(merger::by_rank(&vocabulary)?)
     } else {
-        merger::by_merges(&vocabulary, merges.pairs(Vec::new))?
+        None
     };
     let split_points =
         believed(Kind::SplitPoints).then(|| read_split_points(container)).transpose()?;
