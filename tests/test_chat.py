@@ -506,7 +506,7 @@ def test_a_prompt_parses_to_a_message_that_is_open() -> None:
     parser = chat.Parser(TOK)
     for id in TOK.render_for_completion(TALK):
         parser.feed(id)
-    assert parser.is_open
+    assert parser.messages == [user("hi")]
     assert parser.conversation == {"messages": [user("hi"), assistant("")]}
 
 

@@ -127,6 +127,15 @@ def test_a_last_turn_that_does_not_fit_is_an_invalid_row() -> None:
         TOK.render_batch(rows, max_tokens=40, options=strict)
 
 
+def test_flags_of_dropped_turns_are_dropped_with_them() -> None:
+    options = ChatOptions(truncate="turns")
+    rest = [SAY, ASK, {**SAY, "content": "done"}]
+    flagged: Any = [SAY, ASK, {**SAY, "train": False}, *rest[1:]]
+    whole = CHAT.render_conversation(rest, template=CHATML)
+    found = CHAT.render_conversation(flagged, len(whole.ids), template=CHATML, options=options)
+    assert found == whole
+
+
 def test_other_files_beside_arrow_are_read(tmp_path: Path) -> None:
     table = pa.Table.from_pylist([{"messages": TALK}])
     with pa.ipc.new_stream(tmp_path / "data.arrow", table.schema) as stream:

@@ -203,7 +203,7 @@ def test_what_is_no_turn_is_an_error() -> None:
         render_turn(TOK, [65], [user("x")], template=bare)
 
 
-def test_a_closed_turn_of_another_role_can_be_continued() -> None:
+def test_a_closed_turn_of_another_role_is_an_error() -> None:
     ids = TOK.render_conversation([user("x")], on_untrained="keep")[0]
-    both, _ = render_turn(TOK, ids, [assistant("y"), user("z")])
-    assert both == TOK.render_for_completion([user("x"), assistant("y"), user("z")])
+    with told(ConversationError):
+        render_turn(TOK, ids, [assistant("y"), user("z")])

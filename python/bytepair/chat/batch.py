@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +30,6 @@ from bytepair.properties import roles
 if TYPE_CHECKING:
     import pyarrow as pa
 
-T = TypeVar("T")
-
-#: The number of skipped rows that are named, and the characters of each in a warning.
-MOST_NAMED: Final = 10
-MOST_CHARS: Final = 85
-
 
 @dataclass
 class RenderStatistics:
@@ -52,7 +46,7 @@ class RenderStatistics:
         longest: the number of ids of the longest conversation before it was cut.
         rows: the number of rows; 0 for ragged arrays.
         fill: the share of the positions of rows that are not padding; 1 for ragged arrays.
-        first_skipped: the place of each of the first skipped rows, and why it is invalid.
+        first_skipped: the places of the first ten skipped rows, and why each is invalid.
     """
 
     conversations: int = 0
@@ -211,43 +205,48 @@ def render(
     drops_turns = options.truncate == "turns"
     if drops_turns and max_tokens is None:
         max_tokens = width
-    write, texts = writer(tokenizer, template), Gathered()
+    write, segments = writer(tokenizer, template), Segments()
+    fitted: list[Encoded] = []  # where turns are dropped, conversations are encoded one by one
 
-    def append(given: Conversation) -> Encoded | None:
+    def append(given: Conversation) -> None:
         row = read_row(given, write, options)
         if drops_turns:
-            return render_fitted(write, row, options, max_tokens)
-        write.write(row, texts.segments, options)
-        return None
+            fitted.append(render_fitted(write, row, options, max_tokens))
+        else:
+            write.write(row, segments, options)
 
-    rendered = gathered(read_rows(conversations, options.ignore_fields), texts, options, append)
-    encoded = texts.segments.encode(
+    rows = read_rows(conversations, options.ignore_fields)
+    places, skipped, first_skipped = gathered(rows, segments, options, append)
+    encoded = segments.encode(
         tokenizer, join=write.join, max_tokens=max_tokens, errors="replace", threads=threads
     )
     if drops_turns:
-        encoded = _joined(encoded, [one for one in rendered if one is not None])
-    texts.warn(len(texts.places))
+        encoded = _joined(encoded, fitted)
     _report_cut(encoded, max_tokens)
-    trained, places = _trained(encoded), texts.places
-    kept = _kept(encoded, trained, places, on_untrained if write.has_mask else "keep", max_tokens)
-    chosen = _only(encoded, kept)
-    batch = RenderedBatch(chosen.ids.view(np.int32), chosen.mask, offsets=chosen.offsets)
+    sizes, trained = np.diff(encoded.offsets), _trained(encoded)
+    useful = (trained > 0) & (trained < sizes)
+    if on_untrained == "keep" or not write.has_mask:
+        useful[:] = True
+    _report_untrained(useful, trained, places, on_untrained)
+    here = slice(None) if useful.all() else np.repeat(useful, sizes)
+    ids, offsets = encoded.ids[here].view(np.int32), _starts_of(sizes[useful])
+    batch = RenderedBatch(ids, encoded.mask[here], offsets=offsets)
     if width is not None:
-        _check_width(np.diff(chosen.offsets), list(compress(places, kept)), width, option)
+        _check_width(sizes[useful], list(compress(places, useful)), width, option)
         filler = pad_id(tokenizer, write.template, pad)
         batch = _in_rows(batch, width, filler, packed=pack_to is not None)
     statistics = RenderStatistics(
-        conversations=len(kept) + texts.skipped,
-        skipped=texts.skipped,
-        dropped=int((~kept).sum()),
-        cut=int((np.diff(encoded.offsets) < encoded.lengths).sum()),
+        conversations=len(places) + skipped,
+        skipped=skipped,
+        dropped=int((~useful).sum()),
+        cut=int((sizes < encoded.lengths).sum()),
         untrained=int((trained == 0).sum()),
-        ids=len(chosen.ids),
+        ids=len(ids),
         trained=int(batch.loss_mask.sum()),
         longest=int(encoded.lengths.max(initial=0)),
         rows=0 if width is None else len(batch.input_ids),
-        fill=len(chosen.ids) / batch.input_ids.size if batch.input_ids.size else 1.0,
-        first_skipped=texts.first_skipped,
+        fill=len(ids) / batch.input_ids.size if batch.input_ids.size else 1.0,
+        first_skipped=first_skipped,
     )
     labels = None
     if ignore_index is not None:
@@ -255,97 +254,63 @@ def render(
     return replace(batch, labels=labels, statistics=statistics)
 
 
-# ---------------------------------------------------------------------------- reading
-
-
-@dataclass
-class Gathered:
-    """The conversations of a source as segments.
-
-    Attributes:
-        segments: those of all conversations.
-        places: the place of each conversation in the source.
-        skipped: the number of those that are left out.
-        first_skipped: the places of the first of them, and why they are invalid.
-    """
-
-    segments: Segments = field(default_factory=Segments)
-    places: list[str] = field(default_factory=list)
-    skipped: int = 0
-    first_skipped: list[str] = field(default_factory=list)
-
-    def warn(self, count: int, what: str = "conversations") -> None:
-        """Warn if some are left out, besides a number of them that are not."""
-        if self.skipped:
-            named = listed(map(_brief, self.first_skipped), self.skipped)
-            text = f"{self.skipped:,} of {self.skipped + count:,} {what} are skipped: {named}"
-            warn(SkippedWarning(text, option="errors", value="skip"))
-
-
-def _brief(skipped: str) -> str:
-    """A place without folders, and the beginning of the reason, so that ten fit a warning."""
-    place, _, why = skipped.partition(": ")
-    text = f"{place.rpartition('/')[2]}: {why}"
-    return text if len(text) <= MOST_CHARS else f"{text[: MOST_CHARS - 3]}..."
-
-
 def gathered(
-    rows: Iterable[PlacedRow], out: Gathered, options: ChatOptions, write: Callable[[Any], T]
-) -> list[T]:
-    """Write rows to the segments of `out`, and return what `write` returns for each.
+    rows: Iterable[PlacedRow],
+    segments: Segments,
+    options: ChatOptions,
+    write: Callable[[Any], None],
+    what: str = "conversations",
+) -> tuple[list[str], int, list[str]]:
+    """Write rows to segments; an invalid row leaves nothing.
 
-    An invalid row leaves nothing; the error contains its place, unless it is skipped.
+    Returns:
+        The places of the rows, the number of those that are skipped, and the places of the first of
+        them with the reasons.
     """
-    written, segments = [], out.segments
+    places, skipped, first_skipped = list[str](), 0, list[str]()
     for place, row in rows:
         start = len(segments.items)
         try:
             if isinstance(row, ConversationError):
                 raise row
-            one = write(row)
+            write(row)
             if options.errors != "replace":
                 segments.check_texts(start)
+            places.append(place)
         except ConversationError as error:
             segments.cut(start)
             if options.errors == "skip":
-                out.skipped += 1
-                if out.skipped <= MOST_NAMED:
-                    out.first_skipped.append(f"{place}: {error.message}")
+                skipped += 1
+                if skipped <= 10:
+                    first_skipped.append(f"{place}: {error.message}")
                 continue
             if error.option != "rows":  # else all rows have another layout
                 hints = [error.hint, 'pass errors="skip" to leave such rows out']
                 error.hint = ", or ".join(filter(None, hints))
             raise error.at(place) from None
-        written.append(one)
-        out.places += [place] * max(1, len(segments.ends) - len(out.places))  # for each end
-    return written
+    if skipped:
+        text = f"{skipped:,} of {skipped + len(places):,} {what} are skipped: "
+        text += listed(first_skipped, skipped)
+        warn(SkippedWarning(text, option="errors", value="skip"))
+    return places, skipped, first_skipped
 
 
-# ---------------------------------------------------------------------------- cutting
+def _starts_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The start of each of consecutive conversations, and the end of the last."""
+    return np.append(0, np.cumsum(sizes))
 
 
 def _joined(empty: Encoded, parts: Sequence[Encoded]) -> Encoded:
     """Conversations that were encoded one by one."""
-    ids = np.concatenate([empty.ids, *(one.ids for one in parts)])
-    mask = np.concatenate([empty.mask, *(one.mask for one in parts)])
-    starts = _starts_of(np.array([len(one.ids) for one in parts], np.int64))
-    return Encoded(ids, mask, starts, np.array([int(one.lengths[0]) for one in parts], np.int64))
+    ids, mask, _, lengths = map(np.concatenate, zip(empty, *parts, strict=True))
+    sizes = np.array([len(one.ids) for one in parts], np.int64)
+    return Encoded(ids, mask, _starts_of(sizes), lengths)
 
 
-def _only(encoded: Encoded, kept: NDArray[np.bool_]) -> Encoded:
-    """Some of the conversations."""
-    if kept.all():
-        return encoded
-    sizes = np.diff(encoded.offsets)
-    here, starts = np.repeat(kept, sizes), _starts_of(sizes[kept])
-    return Encoded(encoded.ids[here], encoded.mask[here], starts, encoded.lengths[kept])
-
-
-def _starts_of(lengths: NDArray[Any]) -> NDArray[np.int64]:
-    """The start of each of consecutive parts, and the end of the last."""
-    starts = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=starts[1:])
-    return starts
+def _trained(encoded: Encoded) -> NDArray[np.int64]:
+    """The number of ids of each conversation that are trained on."""
+    sums = np.add.reduceat(np.append(encoded.mask, 0), encoded.offsets[:-1], dtype=np.int64)
+    return np.where(np.diff(encoded.offsets) > 0, sums, 0)  # for an empty one, it takes the next id
 
 
 def _report_cut(encoded: Encoded, max_tokens: int | None) -> None:
@@ -360,33 +325,20 @@ def _report_cut(encoded: Encoded, max_tokens: int | None) -> None:
         warn(SkippedWarning(text, option="max_tokens", value=max_tokens))
 
 
-def _trained(encoded: Encoded) -> NDArray[np.int64]:
-    """The number of ids of each conversation that are trained on."""
-    sums = np.add.reduceat(np.append(encoded.mask, 0), encoded.offsets[:-1], dtype=np.int64)
-    return np.where(np.diff(encoded.offsets) > 0, sums, 0)  # for an empty one, it takes the next id
-
-
-def _kept(
-    encoded: Encoded,
-    trained: NDArray[np.int64],
-    places: Sequence[str],
-    on_untrained: str,
-    max_tokens: int | None,
-) -> NDArray[np.bool_]:
-    """Which conversations to keep: those whose mask is all 0 or all 1 are rejected or dropped."""
-    lengths = np.diff(encoded.offsets)
-    useful: NDArray[np.bool_] = (trained > 0) & (trained < lengths)
-    if on_untrained == "keep" or useful.all():
-        return np.ones(len(useful), bool)
+def _report_untrained(
+    useful: NDArray[np.bool_], trained: NDArray[np.int64], places: list[str], on_untrained: str
+) -> None:
+    """Raise an error, or warn, if conversations have nothing to train on."""
+    if useful.all():
+        return
     count = f"{int((~useful).sum()):,} of {len(useful):,}"
     if on_untrained == "error":
         first = int(np.argmin(useful))
-        error = nothing_to_learn(int(trained[first]), int(lengths[first]), max_tokens)
+        error = nothing_to_learn(int(trained[first]))
         error.hint += f', or on_untrained="drop" to drop such conversations ({count})'
         raise error.at(places[first])
     text = f"{count} conversations have nothing to train on and are dropped"
     warn(SkippedWarning(text, option="on_untrained", value=on_untrained))
-    return useful
 
 
 # ---------------------------------------------------------------------------- rows
@@ -409,18 +361,15 @@ def _check_width(
     lengths: NDArray[np.int64], places: Sequence[str], width: int, option: str
 ) -> None:
     """Raise a `ConversationError` if a conversation is longer than a row."""
-    wide = lengths > width
-    if not wide.any():
-        return
-    first = int(np.argmax(wide))
-    raise ConversationError(
-        f"{places[first]} has {lengths[first]:,} ids, and a row has room for {width:,}; "
-        f"{int(wide.sum()):,} of {len(lengths):,} conversations are too long",
-        option=option,
-        value=width,
-        hint=f'pass max_tokens={width} to cut them off, or truncate="turns" to drop their '
-        "oldest turns, or a larger row",
-    )
+    for first in np.flatnonzero(lengths > width)[:1]:
+        raise ConversationError(
+            f"{places[first]} has {lengths[first]:,} ids, and a row has room for {width:,}; "
+            f"{int((lengths > width).sum()):,} of {len(lengths):,} conversations are too long",
+            option=option,
+            value=width,
+            hint=f'pass max_tokens={width} to cut them off, or truncate="turns" to drop their '
+            "oldest turns, or a larger row",
+        )
 
 
 def _in_rows(batch: RenderedBatch, width: int, filler: int, *, packed: bool) -> RenderedBatch:

@@ -13,10 +13,10 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair.chat.renderer import named
@@ -24,13 +24,6 @@ from bytepair.chat.segments import structural
 from bytepair.chat.template import ASSISTANT, Piece, Special, Template
 from bytepair.errors import ConversationError
 from bytepair.properties import roles
-
-#: The types of parts in events: what is enclosed in no tokens, reasoning, a call, and nanochat's
-#: code, which is a call of this name.
-_PLAIN: Final = "text"
-_REASONING: Final = "reasoning"
-_CALL: Final = "tool_call"
-_PYTHON: Final = "python"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +69,6 @@ Event: TypeAlias = "TextDelta | ToolCall | MessageEnd"
 # ---------------------------------------------------------------------------- conversations
 
 
-class _Results(NamedTuple):
-    """How results of tools stand in a message of another role, such as the user."""
-
-    role: str
-    opening: str
-    between: str
-    closing: str
-
-    def split(self, body: str, *, is_whole: bool) -> list[str] | None:
-        """The results in the body of a message; None if it has none."""
-        inner = body.removeprefix(self.opening)
-        if inner == body or (is_whole and not inner.endswith(self.closing)):
-            return None
-        return inner.removesuffix(self.closing).split(self.between)
-
-
 @dataclass(slots=True)
 class _Message:
     """An incomplete message.
@@ -99,35 +76,26 @@ class _Message:
     Attributes:
         role: its role.
         answer: what reads it, if it may have reasoning or tool calls.
-        results: how it may enclose results of tools; None if it does not.
+        results: how it may enclose results of tools: their role, what stands before, between and
+            after them; None if it does not.
         parts: its parts: the type and the pieces of text of each.
-        open: the type of the part that is open.
+        open: the part that is open: its type, and the character that closes it.
     """
 
     role: str
     answer: AnswerParser | None
-    results: _Results | None
+    results: tuple[str, str, str, str] | None
     parts: list[tuple[str, list[str]]] = field(default_factory=list)
-    open: str | None = None
+    open: tuple[str, str] | None = None
 
     def add(self, text: str) -> list[Event]:
         """More text; if it may be that of results of tools, it is reported at the end."""
-        if self.open is None and (not self.parts or self.parts[-1][0] != _PLAIN):
-            self.parts.append((_PLAIN, []))
+        if self.open is None and (not self.parts or self.parts[-1][0] != "text"):
+            self.parts.append(("text", []))
         self.parts[-1][1].append(text)
         if self.answer is not None:
             return self.answer.feed(text)
-        return [] if self.results else [TextDelta(text, self.open or _PLAIN)]
-
-    def text(self) -> str:
-        """The text of all its parts."""
-        return "".join("".join(pieces) for _, pieces in self.parts)
-
-    def content(self) -> str | list[dict[str, str]]:
-        """Its content, a string if it consists only of text."""
-        if all(kind == _PLAIN for kind, _ in self.parts):
-            return self.text()
-        return [{"type": kind, "text": "".join(pieces)} for kind, pieces in self.parts]
+        return [] if self.results else [TextDelta(text, self.open[0] if self.open else "text")]
 
 
 class Parser:
@@ -176,22 +144,33 @@ class Parser:
         special, own = structural(tokenizer), roles.roles(tokenizer)
         self._names = {id: name for name, id in special.items()}
         stops = {own[role] for role in ("eos", "end_of_turn") if role in own}
-        self._alphabet = letters = Alphabet(special, template.names() | stops)
+        self._alphabet = letters = Alphabet(special.keys() & (template.names() | stops))
         self._frames = {
             name: letters.string(role.open)
             for name, role in template.roles.items()
             if role.each is None and role.open  # others begin like messages of another role
         }
         self._openings = {frame[0] for frame in self._frames.values()}
-        self._parts = {  # by role, the part that each token opens
-            name: {letters.string(part.open)[:1]: kind for kind, part in role.parts.items()}
+        self._parts = {  # by role, the part that each token opens, and the token that closes it
+            name: {
+                letters.string(part.open)[:1]: (kind, letters.token(part.close))
+                for kind, part in role.parts.items()
+            }
             for name, role in template.roles.items()
         }
-        self._ends = {name: {letters.last(role.close)} for name, role in template.roles.items()}
+        self._ends = {name: {letters.token(role.close)} for name, role in template.roles.items()}
         self._ends[ASSISTANT].update(letters.string(map(Special, stops)))
         self._inner = {*letters.string(map(Special, template.inner()))}
         self._begin = {*letters.string(template.begin)}
-        self._results = _results(template, letters)
+        self._results = {}  # by role, how its messages may enclose those of another role
+        for name, role in template.roles.items():
+            if role.each is not None:
+                opening, closing = letters.string(role.each.open), letters.string(role.each.close)
+                start = letters.string(role.open) + opening
+                for other, frame in self._frames.items():
+                    if start.startswith(frame):
+                        between = closing + opening
+                        self._results[other] = name, start[len(frame) :], between, closing
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._between = ""
         self._message: _Message | None = None
@@ -204,11 +183,6 @@ class Parser:
         if self._message is None:
             return {"messages": [*self.messages]}
         return {"messages": [*self.messages, *self._finished(self._message, is_whole=False)]}
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a message has begun and not ended."""
-        return self._message is not None
 
     def feed(self, id: int) -> list[Event]:
         """Process one id and return the resulting events, in order.
@@ -225,7 +199,7 @@ class Parser:
         if (name := self._names.get(id)) is None:
             text = self._decoder.decode(token)
             return self._text(text) if text else []
-        events, character = self.finish(), self._alphabet.character(id)
+        events, character = self.finish(), self._alphabet.characters.get(name)
         if message is None:
             return events + self._outside(character, name)
         if character in self._inner:
@@ -256,17 +230,13 @@ class Parser:
         for role, frame in self._frames.items():
             if self._between.startswith(frame):
                 begun, self._between = self._between[len(frame) :], ""
-                return self._begun(role, begun)
+                is_answer = role == ASSISTANT and (self._template.tools or self._template.reasoning)
+                answer = AnswerParser(self._template, self._alphabet) if is_answer else None
+                self._message = _Message(role, answer, self._results.get(role))
+                return self._message.add(begun) if begun else []
         if not any(frame.startswith(self._between) for frame in self._frames.values()):
             raise self._error(name)
         return []
-
-    def _begun(self, name: str, text: str) -> list[Event]:
-        template = self._template
-        is_answer = name == ASSISTANT and (template.tools or template.reasoning)
-        answer = AnswerParser(template, self._alphabet) if is_answer else None
-        self._message = _Message(name, answer, self._results.get(name))
-        return self._message.add(text) if text else []
 
     # ------------------------------------------------------------------ within a message
 
@@ -278,17 +248,19 @@ class Parser:
 
     def _inside(self, message: _Message, character: str | None, name: str) -> list[Event]:
         """A special token that opens a part, or closes a part or the message."""
-        if (kind := message.open) is not None:
-            part = self._template.roles[message.role].parts[kind]
-            if character != self._alphabet.last(part.close):
+        if message.open is not None:
+            kind, closing = message.open
+            if character != closing:
                 raise self._error(name)
             message.open = None
-            text = "".join(message.parts[-1][1])
-            return [_python_call(text)] if kind == _PYTHON else []
+            if kind != "python":
+                return []
+            code = {"code": "".join(message.parts[-1][1])}
+            return [ToolCall({"type": "function", "function": {"name": kind, "arguments": code}})]
         opened = self._parts[message.role].get(character or "")
         if character and opened is not None:
             message.open = opened
-            message.parts.append((opened, []))
+            message.parts.append((opened[0], []))
             return []
         if character not in self._ends[message.role]:
             raise self._error(name)
@@ -304,41 +276,31 @@ class Parser:
 
     def _finished(self, message: _Message, *, is_whole: bool) -> list[dict[str, Any]]:
         """The message; or several, if they are results of tools that share its turn."""
+        text = "".join("".join(pieces) for _, pieces in message.parts)
         if message.results is not None:
-            text = message.text()
-            results = message.results.split(text, is_whole=is_whole)
-            role = message.role if results is None else message.results.role
-            texts = [text] if results is None else results
-            return [{"role": role, "content": self._alphabet.visible(one)} for one in texts]
+            role, opening, between, closing = message.results
+            inner = text.removeprefix(opening)
+            if inner == text or (is_whole and not inner.endswith(closing)):
+                role, results = message.role, [text]
+            else:
+                results = inner.removesuffix(closing).split(between)
+            return [{"role": role, "content": self._alphabet.visible(one)} for one in results]
         if (answer := message.answer) is not None:
             if not is_whole:
                 answer = AnswerParser(self._template, self._alphabet)
-                answer.feed(message.text())
+                answer.feed(text)
                 answer.end()
             return [{"role": message.role, **answer.fields()}]
-        return [{"role": message.role, "content": message.content()}]
+        if all(kind == "text" for kind, _ in message.parts):
+            return [{"role": message.role, "content": text}]
+        parts = [{"type": kind, "text": "".join(pieces)} for kind, pieces in message.parts]
+        return [{"role": message.role, "content": parts}]
 
     def _error(self, name: str) -> ConversationError:
         return ConversationError(
             f"id {self._place - 1} of the conversation is {name!r}, which cannot stand there in "
             f"the template {self._template.name!r}"
         )
-
-
-def _results(template: Template, alphabet: Alphabet) -> dict[str, _Results]:
-    """By role, how its messages may enclose those of another role, which share a turn."""
-    results = {}
-    for name, role in template.roles.items():
-        if role.each is None:
-            continue
-        start, opening = alphabet.string(role.open), alphabet.string(role.each.open)
-        closing = alphabet.string(role.each.close)
-        for other, host in template.roles.items():
-            begun = alphabet.string(host.open)
-            if host.each is None and (start + opening).startswith(begun):
-                rest = (start + opening)[len(begun) :]
-                results[other] = _Results(name, rest, closing + opening, closing)
-    return results
 
 
 # ---------------------------------------------------------------------------- answers
@@ -353,58 +315,38 @@ SPECIAL: Final = re.compile("[\ud800-\udfff]")
 class Alphabet:
     """The characters of some special tokens."""
 
-    def __init__(self, special: Mapping[str, int], names: Iterable[str]) -> None:
-        tokens = sorted(special.keys() & set(names))
-        self._characters = {name: chr(_FIRST_CODE_POINT + at) for at, name in enumerate(tokens)}
-        self._of_id = {special[name]: character for name, character in self._characters.items()}
-        self._names = {character: name for name, character in self._characters.items()}
-
-    def character(self, id: int) -> str | None:
-        """The character of an id; None if it has none."""
-        return self._of_id.get(id)
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = sorted(names)
+        self.characters = {name: chr(_FIRST_CODE_POINT + n) for n, name in enumerate(self._names)}
 
     def string(self, pieces: Iterable[Piece]) -> str:
         """The elements of a template as a string."""
         return "".join(
-            self._characters.get(piece.name, piece.name) if isinstance(piece, Special) else piece
+            self.characters.get(piece.name, piece.name) if isinstance(piece, Special) else piece
             for piece in pieces
         )
 
-    def last(self, pieces: Iterable[Piece]) -> str:
+    def token(self, pieces: Iterable[Piece]) -> str:
         """The first special token of what closes a message or a part; empty if there is none."""
         return "".join(SPECIAL.findall(self.string(pieces))[:1])
 
     def visible(self, string: str) -> str:
         """A string with the names of the tokens."""
-        return SPECIAL.sub(lambda found: self._names[found[0]], string)  # faster than `translate`
-
-
-class _Enclosure:
-    """What encloses a part of an answer, as strings.
-
-    Its tags are its text without the white space around it, which may be missing.
-    """
-
-    def __init__(self, alphabet: Alphabet, opening: Sequence[Piece], closing: Sequence[Piece]):
-        before, after = alphabet.string(opening), alphabet.string(closing)
-        self.tag, self.end_tag = before.strip(), after.strip()
-        self.rest = before[len(before.rstrip()) :]
-        self.before_end = after[: len(after) - len(after.lstrip())]
-        self.after_end = after[len(after.rstrip()) :]
+        names = self._names  # this is faster than `translate`
+        return SPECIAL.sub(lambda found: names[ord(found[0]) - _FIRST_CODE_POINT], string)
 
 
 class AnswerParser:
-    """Takes the text of one answer and returns the resulting events."""
+    """Takes the text of one answer and returns the resulting events.
+
+    White space around the tags of reasoning and calls may be missing.
+    """
 
     def __init__(self, template: Template, alphabet: Alphabet) -> None:
-        thinks, tools = template.reasoning, template.tools
-        self._visible = alphabet.visible
-        self._thinking = _Enclosure(alphabet, thinks.open, thinks.close) if thinks else None
-        self._calling = _Enclosure(alphabet, tools.call.open, tools.call.close) if tools else None
-        self._before_call = "\n" if tools else ""
+        self._template, self._alphabet = template, alphabet
         self._buffer, self._at = "", 0  # what has not been read begins at `_at`
         self._is_end = False
-        self._texts: dict[str, list[str]] = {_PLAIN: [], _REASONING: [], _CALL: []}
+        self._texts: dict[str, list[str]] = {"text": [], "reasoning": [], "tool_call": []}
         self._calls: list[dict[str, Any]] = []
         self._events = self._read()
 
@@ -429,49 +371,54 @@ class AnswerParser:
         return fields
 
     def _read(self) -> Iterator[Event | None]:
-        tag = self._thinking.tag if self._thinking else ""
+        if thinks := self._template.reasoning:
+            opening, closing = map(self._alphabet.string, (thinks.open, thinks.close))
+            yield from self._reasoning(opening, closing)
+        tools, tag, end_tag = self._template.tools, "", ""
+        if tools:
+            tag = self._alphabet.string(tools.call.open).strip()
+            end_tag = self._alphabet.string(tools.call.close).strip()
+        while self._at < len(self._buffer) or not self._is_end:
+            before = yield from self._until(tag, "\n" if tools else "", "text")
+            if before is None:
+                return
+            self._texts["tool_call"] = []
+            closed = yield from self._until(end_tag, "", "tool_call")
+            inside = "".join(self._texts["tool_call"])
+            if call := _call_of(inside):
+                self._calls.append(call)
+                yield ToolCall(call)
+            else:  # what is not well-formed stays in the content
+                whole = before + tag + inside + ("" if closed is None else end_tag)
+                self._texts["text"].append(self._alphabet.visible(whole))
+
+    def _reasoning(self, opening: str, closing: str) -> Iterator[Event | None]:
+        """Reasoning, if the answer begins with it."""
+        tag, end_tag = opening.strip(), closing.strip()
         while tag and not self._is_end and _held(self._buffer, tag) == len(self._buffer):
             yield None
-        if self._thinking and self._buffer.startswith(tag):
-            self._take(len(tag))
-            yield from self._skip(self._thinking.rest)
-            end_tag, before_end = self._thinking.end_tag, self._thinking.before_end
-            yield from self._until(end_tag, before_end, _REASONING)
-            yield from self._skip(self._thinking.after_end)
-        while self._at < len(self._buffer) or not self._is_end:
-            yield from self._content_and_call()
-
-    def _content_and_call(self) -> Iterator[Event | None]:
-        """Content, and the call that follows it, if one does."""
-        frame = self._calling
-        between = yield from self._until(frame.tag if frame else "", self._before_call, _PLAIN)
-        if frame is None or between is None:
-            return
-        self._texts[_CALL] = []
-        closed = yield from self._until(frame.end_tag, "", _CALL)
-        inside = "".join(self._texts[_CALL])
-        call = _call_of(inside)
-        if call is not None:
-            self._calls.append(call)
-            yield ToolCall(call)
-        else:  # what is not well-formed stays in the content
-            end_tag = "" if closed is None else frame.end_tag
-            self._texts[_PLAIN] += [self._visible(between + frame.tag), inside]
-            self._texts[_PLAIN].append(self._visible(end_tag))
+        if self._buffer.startswith(tag):
+            self._at = len(tag)
+            yield from self._skip(opening[len(opening.rstrip()) :])
+            yield from self._until(end_tag, closing[: closing.index(end_tag)], "reasoning")
+            yield from self._skip(closing[len(closing.rstrip()) :])
 
     def _until(self, tag: str, before: str, part: str) -> Generator[Event | None, None, str | None]:
         """Report text up to a tag, without `before`: what of this stood there; None at the end."""
         while True:
             at = self._buffer.find(tag, self._at) if tag else -1
             left_out = before if at >= 0 and self._buffer.endswith(before, self._at, at) else ""
-            rest = self._buffer[self._at :] if at < 0 else ""
-            held = 0 if self._is_end else max(_held(rest, before + tag), _held(rest, tag))
-            end = (len(self._buffer) - held if at < 0 else at) - len(left_out)
-            if text := self._visible(self._take(end - self._at)):
+            end = at - len(left_out)
+            if at < 0:
+                rest = self._buffer[self._at :]
+                held = 0 if self._is_end else max(_held(rest, before + tag), _held(rest, tag))
+                end = len(self._buffer) - held
+            text, self._at = self._alphabet.visible(self._buffer[self._at : end]), end
+            if text:
                 self._texts[part].append(text)
                 yield TextDelta(text, part)
             if at >= 0:
-                self._take(len(left_out + tag))
+                self._at = at + len(tag)
                 return left_out
             if self._is_end:
                 return None
@@ -486,12 +433,6 @@ class AnswerParser:
                 return
             self._at += 1
 
-    def _take(self, count: int) -> str:
-        """Take text from the buffer."""
-        text = self._buffer[self._at : self._at + count]
-        self._at += count
-        return text
-
 
 def _held(text: str, opening: str) -> int:
     """The length of the longest end of a text with which something begins.
@@ -502,11 +443,6 @@ def _held(text: str, opening: str) -> int:
     """
     longest = range(min(len(text), len(opening) - 1), 0, -1)
     return next((count for count in longest if text.endswith(opening[:count])), 0)
-
-
-def _python_call(code: str) -> ToolCall:
-    function = {"name": _PYTHON, "arguments": {"code": code}}
-    return ToolCall({"type": "function", "function": function})
 
 
 def _call_of(text: str) -> dict[str, Any] | None:

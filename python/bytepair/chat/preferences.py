@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.checks import check_whole, refuse
-from bytepair.chat.batch import Gathered, gathered, pad_id
+from bytepair.chat.batch import gathered, pad_id
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions, Row, messages_of, read_row
 from bytepair.chat.segments import Encoded, Segments
@@ -49,9 +49,6 @@ class Preference:
     chosen_mask: NDArray[np.uint8]
     rejected_mask: NDArray[np.uint8]
 
-
-#: The fields of a row with its two answers.
-ANSWERS: Final = ("chosen", "rejected")
 
 #: The names of the arrays of a pair.
 COLUMNS: Final = tuple(field.name for field in fields(Preference))
@@ -168,28 +165,29 @@ def render_preferences(
     filler = None
     with nullcontext() if pad else suppress(SpecialTokenError):  # only rows need one
         filler = pad_id(tokenizer, write.template, pad)
-    out = Gathered()
-
     rows = (
         (place.replace("conversation", "pair"), row)
         for place, row in read_rows(pairs, options.ignore_fields)
     )
-    written = gathered(rows, out, options, partial(_write, write, options, out.segments))
-    out.warn(len(written), "pairs")
-    encoded = out.segments.encode(tokenizer, join=write.join, errors="replace", threads=threads)
+    append = partial(_write, write, options, segments := Segments())
+    places, *_ = gathered(rows, segments, options, append, "pairs")
+    encoded = segments.encode(tokenizer, join=write.join, errors="replace", threads=threads)
     kept = PreferenceBatch()
     kept.pad_id = filler
-    for place, pair in zip(out.places[::3], _pairs(encoded, len(written), limit), strict=True):
-        if why := "" if on_untrained == "keep" else _nothing_to_learn(pair):
-            if on_untrained == "drop":
-                continue
+    for place, pair in zip(places, _pairs(encoded, len(places), limit), strict=True):
+        differ = not np.array_equal(pair.chosen_ids, pair.rejected_ids)
+        if on_untrained == "keep" or (
+            differ and pair.chosen_mask.any() and pair.rejected_mask.any()
+        ):
+            kept.append(pair)
+        elif on_untrained != "drop":
             raise ConversationError(
-                f"{place}: {why}",
+                f"{place}: chosen and rejected are equal, or nothing of one of them is trained on",
                 option="on_untrained",
                 value=on_untrained,
-                hint='pass on_untrained="drop" to drop such pairs, or "keep"',
+                hint="raise max_tokens if it cuts them off, or pass "
+                'on_untrained="drop" to drop such pairs, or "keep"',
             )
-        kept.append(pair)
     return kept
 
 
@@ -221,15 +219,6 @@ def _pairs(encoded: Encoded, count: int, limit: int | None) -> Iterator[Preferen
         yield Preference(prompt[:limit], chosen[:room], rejected[:room], *masks)
 
 
-def _nothing_to_learn(pair: Preference) -> str:
-    """Why there is nothing to learn from a pair; empty if there is."""
-    for name, mask in (("chosen", pair.chosen_mask), ("rejected", pair.rejected_mask)):
-        if not mask.any():
-            return f"nothing of {name} is trained on, or it is cut off by max_tokens"
-    are_equal = np.array_equal(pair.chosen_ids, pair.rejected_ids)
-    return "chosen and rejected are equal" if are_equal else ""
-
-
 # ---------------------------------------------------------------------------- rows
 
 
@@ -239,7 +228,9 @@ def _read(row: Any, options: ChatOptions) -> tuple[list[Any], list[list[Any]], d
         raise ConversationError(f"a pair must be a mapping, not {type(row).__name__}")
     more = {k: v for k, v in row.items() if v is not None and k not in options.ignore_fields}
     prompt = more.pop("prompt", None)
-    answers = [messages_of(name, more.pop(name, None), ASSISTANT) for name in ANSWERS]
+    answers = [
+        messages_of(name, more.pop(name, None), ASSISTANT) for name in ("chosen", "rejected")
+    ]
     begin = all(answer[0].get("role") == ASSISTANT for answer in answers)
     if prompt is not None and (begin or not isinstance(prompt, str)):
         return messages_of("prompt", prompt, "user"), answers, more

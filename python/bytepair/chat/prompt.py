@@ -4,11 +4,9 @@ A conversation that is too long loses its oldest turns. A turn is a message of t
 that follows it, so no answer, call or result is left without its question. What comes before the
 first turn, such as the system message, is kept, and so is the last turn.
 
-Sampled ids are never decoded and encoded again: a model may sample other ids for a text than
-`encode` returns, and training on ids that it did not sample would be off-policy. Only the
-continuation is rendered; it starts with the missing end of the sampled turn: the stop token, if the
-model has not written it, and the text that the template writes after this token, such as the line
-break of ChatML.
+Sampled ids are never decoded and encoded again, since `encode` may return other ids. Only the
+continuation is rendered; it starts with the missing end of the sampled turn: the stop token, and
+the text that the template writes after it, such as the line break of ChatML.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_whole, integers
@@ -25,9 +23,6 @@ from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row
 from bytepair.chat.segments import Conversation, Encoded, RenderedIds, Segments, encode_items
 from bytepair.chat.template import ASSISTANT
 from bytepair.errors import ArgumentError, ConversationError
-
-#: The segments of a text: texts, ids, and None at the end of a message.
-_Items: TypeAlias = "list[str | int | None]"
 
 
 def render_prompt(
@@ -45,53 +40,54 @@ def render_prompt(
     limit = None if max_tokens is None else check_whole("max_tokens", max_tokens, least=1)
     write = writer(tokenizer, template)
     row, begun = read_row(conversation, write, options), None
+    last = row.messages[-1]
     if continue_final_message:
-        begun = _begun(row)
-    if row.messages[-1]["role"] == ASSISTANT:  # the message that the model is to write
+        begun = last.get("content")
+        if last["role"] != ASSISTANT or not isinstance(begun, str) or len(last) > 2:
+            raise ConversationError(
+                f"the last message must be from {ASSISTANT!r} and have only a text",
+                option="continue_final_message",
+            )
+    if last["role"] == ASSISTANT:  # the message that the model is to write
         row = Row(row.messages[:-1], row.fields, row.flags)
     if not row.messages:
         raise ConversationError("there is no message before the one to be completed")
 
-    def rendered(row: Row) -> Encoded:
-        out = Segments()
+    def append(row: Row, out: Segments) -> None:
         write.prompt(row, out)
         if begun is not None:
             out.items += [None, begun]  # encoded apart
             out.trained += bytes(2)
             out.ends[-1] += 2
-        return out.encode(tokenizer, join=write.join, errors=options.errors)
 
-    ids: list[int] = _fitted(row, rendered, limit, drops=drop is not None).ids.tolist()
+    ids: list[int] = _fitted(
+        write, append, row, options, limit, drops=drop is not None
+    ).ids.tolist()
     return ids
-
-
-def _begun(row: Row) -> str:
-    last = row.messages[-1]
-    text = last.get("content")
-    if last["role"] != ASSISTANT or not isinstance(text, str) or len(last) > 2:
-        raise ConversationError(
-            f"the last message must be from {ASSISTANT!r} and have only a text",
-            option="continue_final_message",
-        )
-    return text
 
 
 def render_fitted(write: Any, row: Row, options: ChatOptions, max_tokens: int | None) -> Encoded:
     """Render a conversation for training, without the oldest turns if it is too long."""
-
-    def rendered(row: Row) -> Encoded:
-        out = Segments()
-        write.write(row, out, options)
-        return out.encode(write.tokenizer, join=write.join, errors=options.errors)
-
-    return _fitted(row, rendered, max_tokens)
+    return _fitted(write, partial(write.write, options=options), row, options, max_tokens)
 
 
 def _fitted(
-    row: Row, render: Callable[[Row], Encoded], limit: int | None, *, drops: bool = True
+    write: Any,
+    append: Callable[[Row, Segments], None],
+    row: Row,
+    options: ChatOptions,
+    limit: int | None,
+    *,
+    drops: bool = True,
 ) -> Encoded:
-    """Render a row, without its oldest turns, as few as make it fit, if it `drops` them."""
-    whole = render(row)
+    """Encode what is appended for a row, without its oldest turns if it is too long."""
+
+    def rendered(row: Row) -> Encoded:
+        out = Segments()
+        append(row, out)
+        return out.encode(write.tokenizer, join=write.join, errors=options.errors)
+
+    whole = rendered(row)
     if limit is None or len(whole.ids) <= limit:
         return whole
     starts = [index for index, message in enumerate(row.messages) if message["role"] == "user"]
@@ -99,7 +95,13 @@ def _fitted(
 
     @cache
     def from_turn(start: int) -> Encoded:
-        return render(_without(row, starts[0], start))
+        first, flags = starts[0], dict[int, bool]()
+        for index, flag in row.flags.items():
+            if index < first:
+                flags[index] = flag
+            elif index >= start:
+                flags[index - start + first] = flag
+        return rendered(Row(row.messages[:first] + row.messages[start:], row.fields, flags))
 
     # The fewer turns, the shorter: the first start at which it fits is searched.
     fitting = bisect_left(later, True, key=lambda start: len(from_turn(start).ids) <= limit)
@@ -114,15 +116,6 @@ def _fitted(
         value=limit,
         hint=hint if drops else f'pass drop="oldest", or {hint}',
     )
-
-
-def _without(row: Row, start: int, end: int) -> Row:
-    flags = {
-        index if index < start else index - (end - start): flag
-        for index, flag in row.flags.items()
-        if not start <= index < end
-    }
-    return Row(row.messages[:start] + row.messages[end:], row.fields, flags)
 
 
 # ---------------------------------------------------------------------------- sampled ids
@@ -159,8 +152,8 @@ def render_turn(
         The extended ids, and a mask that is 1 only for sampled ids.
 
     Raises:
-        ConversationError: if the ids do not end with a turn, the messages are invalid for the
-            template, or the template is in Jinja.
+        ConversationError: if the ids do not end with a turn of the assistant, the messages are
+            invalid for the template, or the template is in Jinja.
         SpecialTokenError: if the tokenizer lacks a special token of the template.
 
     Example:
@@ -212,51 +205,40 @@ def _continue(writer: TemplateWriter, ids: list[int], row: Row, out: Segments) -
             hint="pass them with the first messages",
         )
     messages = list(enumerate(row.messages))
-    closed_role, rest = _end_of(writer, ids)
-    if closed_role is None and messages and messages[0][1]["role"] == ASSISTANT:
+    rest, is_open = _rest_of_turn(writer, ids)
+    if is_open and messages and messages[0][1]["role"] == ASSISTANT:
         out.items += writer.prompted.body(*messages.pop(0))[0]
         if not messages:
             return  # the turn stays open
     out.items += [*rest, None]
     turns = writer.template.alternate
-    writer.append(messages, out, turns.index(closed_role or ASSISTANT) + 1 if turns else 1)
+    writer.append(messages, out, turns.index(ASSISTANT) + 1 if turns else 1)
     if row.messages:
         out.items += writer.prompted.open[0]
 
 
-def _end_of(writer: TemplateWriter, ids: list[int]) -> tuple[str | None, _Items]:
-    """The role of the closed turn, or None if it is open; and the missing end of the turn."""
+def _rest_of_turn(writer: TemplateWriter, ids: list[int]) -> tuple[list[str | int | None], bool]:
+    """What the assistant's turn at the end of the ids lacks; and whether it is open."""
     opening, close = writer.prompted.open[0], writer.prompted.close[0]
     if not (opening and close and isinstance(opening[0], int) and isinstance(close[0], int)):
         raise ConversationError(
             f"the template {writer.name!r} does not open and close the turn of {ASSISTANT!r} with "
             "special tokens, so its end cannot be found in ids"
         )
-    ends: dict[Any, tuple[str, _Items]] = {
-        role.close[0][0]: (name, role.close[0])
-        for name, role in writer.roles.items()
-        if role.close[0]
-    }
-    ends[close[0]] = ASSISTANT, close
     encoded = partial(encode_items, writer.tokenizer, join=writer.join)
-    end, start = _last(ids, ends), _last(ids, opening[:1])
+    start, end = (
+        max((at for at, id in enumerate(ids) if id == token), default=-1)
+        for token in (opening[0], close[0])
+    )
     if start > end:
-        begun = writer.tokenizer.decode_bytes(encoded(opening))
-        if writer.tokenizer.decode_bytes(ids[start : start + len(begun)]).startswith(begun):
-            return None, close
-    elif end >= 0:
-        role, frame = ends[ids[end]]
-        if ids[end + 1 :] == encoded(frame[1:]):
-            return role, []
-        if len(ids) == end + 1:
-            return role, frame[1:]
+        decode = writer.tokenizer.decode_bytes
+        begun = decode(encoded(opening))
+        if decode(ids[start : start + len(begun)]).startswith(begun):
+            return close, True
+    elif end >= 0 and ids[end + 1 :] in ([], encoded(close[1:])):
+        return ([] if ids[end + 1 :] else close[1:]), False
     raise ConversationError(
-        f"the ids end neither with a closed turn nor within one of {ASSISTANT!r}",
+        f"the ids do not end with a turn of {ASSISTANT!r}, open or closed",
         hint="pass the prompt that was rendered and all that was sampled after it, up to the stop "
         "token",
     )
-
-
-def _last(items: Sequence[Any], wanted: Any) -> int:
-    """The position of the last item that is one of those wanted; -1 if there is none."""
-    return next((at for at in range(len(items) - 1, -1, -1) if items[at] in wanted), -1)

@@ -20,15 +20,7 @@ from bytepair import _core
 from bytepair._internal.checks import refuse
 from bytepair.chat.rows import DEFAULT, REASONING, ChatOptions, Row, is_list, reasoning_of
 from bytepair.chat.segments import BREAK, Items, Segments, Writer, structural
-from bytepair.chat.template import (
-    ASSISTANT,
-    NANOCHAT,
-    Piece,
-    Role,
-    Special,
-    Template,
-    Tools,
-)
+from bytepair.chat.template import ASSISTANT, NANOCHAT, Piece, Role, Special, Template, Tools
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 from bytepair.files.safe import read_json
 from bytepair.properties import roles
@@ -38,9 +30,6 @@ if TYPE_CHECKING:
 
 #: A chat template, the name of one of the tokenizer's, or None for the tokenizer's own.
 TemplateOrName: TypeAlias = "Template | JinjaTemplate | str | None"
-
-#: A message with its index in the conversation.
-Numbered: TypeAlias = "tuple[int, Any]"
 
 #: No segments.
 _NOTHING: Final[Items] = ([], b"")
@@ -63,7 +52,7 @@ class TemplateWriter(Writer):
         self._special = structural(tokenizer)
         self._begin = self.frame(template.begin)
         self.thinks = template.reasoning is not None
-        self._always_thinks = template.reasoning is not None and template.reasoning.always
+        self.always_thinks = template.reasoning is not None and template.reasoning.always
         self.roles = {name: _Role(self, name, role) for name, role in template.roles.items()}
         self.prompted = self.roles[ASSISTANT]
 
@@ -100,7 +89,7 @@ class TemplateWriter(Writer):
         if row.messages[0]["role"] == "developer" and "developer" not in self.roles:
             first = {**row.messages[0], "role": "system"}  # OpenAI calls it the developer's
             row = replace(row, messages=[first, *row.messages[1:]])
-        messages: list[Numbered] = list(enumerate(row.messages))
+        messages: list[tuple[int, Any]] = list(enumerate(row.messages))
         if template.merge_system is not None and row.messages[0]["role"] == "system":
             messages = self._merged(messages, template.merge_system)
         if template.default_system is not None or row.fields:
@@ -112,7 +101,7 @@ class TemplateWriter(Writer):
 
     def append(
         self,
-        messages: list[Numbered],
+        messages: list[tuple[int, Any]],
         out: Segments,
         place: int = 0,
         trained: Sequence[bool] | None = None,
@@ -127,12 +116,17 @@ class TemplateWriter(Writer):
             name = message["role"]
             in_turn = not turns or name == turns[at % len(turns)]
             if not in_turn or name not in known or (at and name == "system"):
-                raise self._out_of_place(index, at, name)
+                rule = f", but the template {self.name!r} has only the roles {', '.join(known)}, "
+                rule += "and a system message only at the start"
+                if not in_turn:
+                    rule = f" but must be from {turns[at % len(turns)]!r}: roles take turns, "
+                    rule += ", ".join(turns)
+                raise ConversationError(f"message {index} is from {name!r}{rule}")
             role = known[name]
             start = len(out.trained)
             content: Any = message.get("content")
             is_plain = len(message) == 2 and isinstance(content, str)
-            if is_plain and role.each is None and not self._always_thinks:
+            if is_plain and role.each is None and not self.always_thinks:
                 text = content.strip() if self.template.strip else content
                 out.items += [*role.open[0], text, *role.end[0]]
                 out.trained += role.mask_of_text
@@ -161,32 +155,18 @@ class TemplateWriter(Writer):
         del out.items[start:end], out.trained[start:end]
         out.ends[-1] = len(out.items)
 
-    def _merged(self, messages: list[Numbered], between: str) -> list[Numbered]:
+    def _merged(self, messages: list[tuple[int, Any]], between: str) -> list[tuple[int, Any]]:
         """The messages, with a first system message merged into the next one."""
         name = self.template.alternate[0] if self.template.alternate else "user"
         rest = messages[1:]
         if not rest or rest[0][1]["role"] != name:
             raise ConversationError(
-                f"message 0 is a system message, so message 1 must be from {name!r}, but it is "
-                f"{'from ' + repr(rest[0][1]['role']) if rest else 'missing'}"
+                f"message 0 is a system message, so message 1 must be from {name!r}"
             )
         texts = [_text(index, one.get("content"), False) for index, one in messages[:2]]
         return [(1, {"role": name, "content": between.join(texts)}), *rest[1:]]
 
-    def _out_of_place(self, index: int, place: int, name: str) -> ConversationError:
-        """Why a message of a role cannot stand where it does."""
-        turns = self.template.alternate
-        if turns and name != turns[place % len(turns)]:
-            return ConversationError(
-                f"message {index} is from {name!r} but must be from "
-                f"{turns[place % len(turns)]!r}: roles take turns, {', '.join(turns)}"
-            )
-        return ConversationError(
-            f"message {index} is from {name!r}, but the template {self.name!r} has only the roles "
-            f"{', '.join(self.roles)}, and a system message only at the start"
-        )
-
-    def _offered(self, messages: list[Numbered], definitions: Any) -> list[Numbered]:
+    def _offered(self, messages: list[tuple[int, Any]], definitions: Any) -> list[tuple[int, Any]]:
         """The messages, with the default system message, and tools at the end of this message."""
         template, tools = self.template, self.template.tools
         has_system = bool(messages) and messages[0][1]["role"] == "system"
@@ -258,8 +238,7 @@ class _Role:
                     f"support for {self._name!r}",
                     hint="use a template that does, or remove it",
                 )
-        always = template.reasoning is not None and template.reasoning.always
-        if thought or called or (is_answer and always):
+        if thought or called or (is_answer and self._writer.always_thinks):
             return self._writer.frame(self._answer(index, message, thought or ""), self._trained)
         if isinstance(content, _WithTools):
             return self._writer.frame(content, self._trained)
@@ -384,28 +363,16 @@ def writer(tokenizer: _core.Tokenizer, template: TemplateOrName) -> Any:
 _last: tuple[_core.Tokenizer, TemplateOrName, Any] | None = None
 
 
-def nothing_to_learn(trained: int, length: int, max_tokens: int | None) -> ConversationError:
+def nothing_to_learn(trained: int) -> ConversationError:
     """The error for the mask of a conversation that is all 0 or all 1."""
-    why, hint = (
-        "nothing is trained on",
-        "add a reply, or render a prompt with render_for_completion",
-    )
-    if trained:
-        why, hint = "the template trains on everything", "mark the trained parts in the template"
-    elif max_tokens is not None and length >= max_tokens:
-        why, hint = f"max_tokens={max_tokens} cut off what would be trained on", "raise max_tokens"
+    hint = "add a reply, raise max_tokens, or render a prompt with render_for_completion"
     return ConversationError(
-        f"the mask is all {int(trained > 0)}: {why}",
+        f"the mask is all {int(trained > 0)}",
         option="on_untrained",
         value="error",
-        hint=f'{hint}, or pass on_untrained="keep" to keep it',
+        hint=f"{'mark what is trained on in the template' if trained else hint}, or pass "
+        'on_untrained="keep" to keep it',
     )
-
-
-def templates(tokenizer: _core.Tokenizer) -> dict[str, Template | JinjaTemplate]:
-    """The chat templates of a tokenizer by name; `default` is the first, if there is one."""
-    sources = roles.chat_templates(tokenizer)
-    return {name: _template(name, source) for name, source in sources.items()}
 
 
 def named(tokenizer: _core.Tokenizer, name: str | None) -> Template | JinjaTemplate:

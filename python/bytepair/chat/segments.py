@@ -22,9 +22,6 @@ Conversation: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 #: What truncation may cut: any id from the end, or whole turns from the beginning.
 Truncate: TypeAlias = Literal["tokens", "turns"]
 
-#: What to do with a conversation whose mask is all 0 or all 1.
-OnUntrained: TypeAlias = Literal["error", "keep"]
-
 #: The origin of a segment of `encode_segments`: untrusted text, or the program, which names a
 #: special token.
 Origin: TypeAlias = Literal["untrusted", "control"]
@@ -105,11 +102,9 @@ class Segments:
             return Encoded(ids, mask, offsets, lengths)
         import numpy as np
 
-        kept = np.minimum(lengths, max_tokens)
-        place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        here = place < np.repeat(kept, lengths)
-        cut = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
-        return Encoded(ids[here], mask[here], cut, lengths)
+        here = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths) < max_tokens
+        starts = np.append(0, np.cumsum(np.minimum(lengths, max_tokens)))
+        return Encoded(ids[here], mask[here], starts, lengths)
 
     def cut(self, start: int) -> None:
         """Remove all conversations from an item on."""

@@ -108,7 +108,7 @@ class Answers:
 
 def _own(tok: Tokenizer) -> dict[str, chat.Template | chat.JinjaTemplate]:
     """The tokenizer's own templates by name; the view knows those that are no Jinja."""
-    items = renderer.templates(tok).items()
+    items = [(name, renderer.named(tok, name)) for name in tok.chat_templates]
     return {one.name if isinstance(one, chat.Template) else name: one for name, one in items}
 
 

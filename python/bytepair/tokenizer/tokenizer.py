@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bytepair.chat.batch import RenderedBatch
     from bytepair.chat.renderer import TemplateOrName
     from bytepair.chat.rows import ChatOptions
-    from bytepair.chat.segments import Conversation, OnUntrained, RenderedIds
+    from bytepair.chat.segments import Conversation, RenderedIds
     from bytepair.chat.template import Template
     from bytepair.corpus.column import Errors
     from bytepair.corpus.rows import ConversationSource
@@ -420,7 +420,7 @@ class Tokenizer(_core.Tokenizer):
         *,
         template: TemplateOrName = None,
         options: ChatOptions | None = None,
-        on_untrained: OnUntrained = "error",
+        on_untrained: Literal["error", "keep"] = "error",
     ) -> RenderedIds:
         """Render a conversation for training.
 
@@ -470,7 +470,7 @@ class Tokenizer(_core.Tokenizer):
         ids, mask = encoded.ids.tolist(), encoded.mask.tolist()
         trained = sum(mask)
         if on_untrained == "error" and write.has_mask and trained in (0, len(mask)):
-            raise nothing_to_learn(trained, len(mask), max_tokens)
+            raise nothing_to_learn(trained)
         return RenderedIds(ids, mask)
 
     def render_for_completion(
