@@ -63,12 +63,11 @@ class RenderStatistics:
 
     def __str__(self) -> str:
         """One line with the numbers that matter."""
-        left_out = {"skipped": self.skipped, "dropped": self.dropped, "cut": self.cut}
-        left_out["untrained"] = self.untrained
+        left_out = ("skipped", "dropped", "cut", "untrained")
         share = self.trained / self.ids if self.ids else 0
         parts = [
             f"{self.conversations:,} conversation{'s' * (self.conversations != 1)}",
-            *(f"{number:,} {name}" for name, number in left_out.items() if number),
+            *(f"{number:,} {name}" for name in left_out if (number := getattr(self, name))),
             f"{self.ids:,} ids ({share:.1%} trained on)",
             f"longest {self.longest:,}",
         ]

@@ -435,12 +435,7 @@ class AnswerParser:
 
 
 def _held(text: str, opening: str) -> int:
-    """The length of the longest end of a text with which something begins.
-
-    Example:
-        >>> _held("a <tool", "<tool_call>")
-        5
-    """
+    """The length of the longest end of a text with which something begins."""
     longest = range(min(len(text), len(opening) - 1), 0, -1)
     return next((count for count in longest if text.endswith(opening[:count])), 0)
 

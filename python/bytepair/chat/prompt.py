@@ -60,27 +60,22 @@ def render_prompt(
             out.trained += bytes(2)
             out.ends[-1] += 2
 
-    ids: list[int] = _fitted(
-        write, append, row, options, limit, drops=drop is not None
-    ).ids.tolist()
+    encoded = render_fitted(write, row, options, limit, append, drops=drop is not None)
+    ids: list[int] = encoded.ids.tolist()
     return ids
 
 
-def render_fitted(write: Any, row: Row, options: ChatOptions, max_tokens: int | None) -> Encoded:
-    """Render a conversation for training, without the oldest turns if it is too long."""
-    return _fitted(write, partial(write.write, options=options), row, options, max_tokens)
-
-
-def _fitted(
+def render_fitted(
     write: Any,
-    append: Callable[[Row, Segments], None],
     row: Row,
     options: ChatOptions,
     limit: int | None,
+    append: Callable[[Row, Segments], None] | None = None,
     *,
     drops: bool = True,
 ) -> Encoded:
-    """Encode what is appended for a row, without its oldest turns if it is too long."""
+    """Encode what `append` writes, or a text for training; without oldest turns if too long."""
+    append = append or partial(write.write, options=options)
 
     def rendered(row: Row) -> Encoded:
         out = Segments()
