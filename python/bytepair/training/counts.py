@@ -72,8 +72,7 @@ class Counts:
     }
 
     def __init__(self, core: _core.Counts, denominator: int = 1) -> None:
-        common = core.divisor(denominator) if denominator > 1 else 1
-        self.core = core.divided(common) if common > 1 else core
+        self.core, common = core.reduced(denominator) if denominator > 1 else (core, 1)
         self.denominator = denominator // common
 
     @staticmethod

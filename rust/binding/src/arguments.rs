@@ -80,11 +80,6 @@ where
         .ok_or_else(|| refused(name, value, &format!("an integer of at least {least}")))
 }
 
-/// A number, such as a probability.
-fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
-    value.extract().map_err(|_| refused(name, value, "a number"))
-}
-
 /// The value that an argument names, of a table of the core.
 pub(crate) fn choice<T: Copy>(argument: &str, name: &str, table: &[(&str, T)]) -> PyResult<T> {
     let entry = table.iter().find(|(other, _)| *other == name);
@@ -284,9 +279,7 @@ pub(crate) fn dropout(
 ) -> PyResult<Option<Dropout>> {
     let (probability, seed) = match (dropout, seed) {
         (None, None) => return Ok(None),
-        (Some(probability), Some(seed)) => {
-            (number("dropout", probability)?, integer("seed", seed, 0)?)
-        }
+        (Some(probability), Some(seed)) => (probability, integer("seed", seed, 0)?),
         (Some(_), None) => {
             let hint = "pass seed=, a different number for each epoch";
             return Err(errors::about_argument_with_hint("dropout", "needs a seed", hint));
@@ -296,11 +289,9 @@ pub(crate) fn dropout(
             return Err(errors::about_argument_with_hint("seed", "would be ignored", hint));
         }
     };
-    if !(0.0..=1.0).contains(&probability) {
-        let text = format!("is {probability}; it must be a probability between 0 and 1");
-        return Err(errors::about_argument("dropout", &text));
-    }
-    Ok(Some(Dropout { probability, seed }))
+    let number: Option<f64> = probability.extract().ok().filter(|one| (0.0..=1.0).contains(one));
+    let wrong = || refused("dropout", probability, "a probability between 0 and 1");
+    Ok(Some(Dropout { probability: number.ok_or_else(wrong)?, seed }))
 }
 
 /// The options `special`, `prepend` and `append`.

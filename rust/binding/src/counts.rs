@@ -119,7 +119,7 @@ impl PyCounts {
                 "counts of different patterns cannot be added: {one:?} and {two:?}"
             )));
         }
-        self.with(py.detach(|| self.inner.plus(&other.inner)))
+        self.with(py.detach(|| bytepair::Counts::sum([&self.inner, &other.inner])))
     }
 
     /// Every count multiplied by `times`.
@@ -127,14 +127,10 @@ impl PyCounts {
         self.with(py.detach(|| self.inner.times(times)))
     }
 
-    /// Every count divided by a number that divides all of them.
-    fn divided(&self, py: Python<'_>, by: u64) -> PyResult<Self> {
-        self.with(py.detach(|| self.inner.divided(by)))
-    }
-
-    /// The greatest number that divides `of` and every count.
-    fn divisor(&self, py: Python<'_>, of: u64) -> u64 {
-        py.detach(|| self.inner.divisor(of))
+    /// Every count divided by the greatest number that divides `of` and all counts; and that number.
+    fn reduced(&self, py: Python<'_>, of: u64) -> PyResult<(Self, u64)> {
+        let (inner, divisor) = errors::checked(py.detach(|| self.inner.reduced(of)))?;
+        Ok((Self::new(self.pattern.clone(), inner), divisor))
     }
 }
 

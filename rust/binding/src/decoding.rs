@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytepair::parallel;
+use bytepair::tokenizer::decode_stream::{DecodeStream, Stops};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
@@ -161,7 +162,10 @@ impl PyTokenizer {
     ) -> PyResult<PyDecodeStream> {
         let skipped = self.skipped(skip_special_tokens)?;
         let keep = arguments::flag("keep_stop", keep_stop, false)?;
-        PyDecodeStream::new(&self.core, skipped, &arguments::stops(stop)?, keep)
+        let wrong = |error| errors::about_argument("stop", &format!("is wrong: {error}"));
+        let stops = Stops::new(&self.core, &arguments::stops(stop)?, keep).map_err(wrong)?;
+        let stream = DecodeStream::new(&self.core).skipping(skipped).stopping(Arc::new(stops));
+        Ok(PyDecodeStream { tokenizer: Arc::clone(&self.core), stream })
     }
 }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytepair::tokenizer::decode_stream::DecodeStream;
-use bytepair::tokenizer::decode_stream::Stops;
 use bytepair::tokenizer::session::{Change, Session};
 use bytepair::{Text, Tokenizer};
 use numpy::IntoPyArray;
@@ -83,22 +82,8 @@ impl PyEncodeStream {
 ///     (['hello', '', 'é', ''], '\ufffd')
 #[pyclass(name = "DecodeStream", module = "bytepair._core")]
 pub(crate) struct PyDecodeStream {
-    tokenizer: Arc<Tokenizer>,
-    stream: DecodeStream,
-}
-
-impl PyDecodeStream {
-    pub(crate) fn new(
-        tokenizer: &Arc<Tokenizer>,
-        skipped: Arc<[u32]>,
-        stops: &[String],
-        keep: bool,
-    ) -> PyResult<Self> {
-        let wrong = |error| errors::about_argument("stop", &format!("is wrong: {error}"));
-        let stops = Stops::new(tokenizer, stops, keep).map_err(wrong)?;
-        let stream = DecodeStream::new(tokenizer).skipping(skipped).stopping(Arc::new(stops));
-        Ok(Self { tokenizer: Arc::clone(tokenizer), stream })
-    }
+    pub(crate) tokenizer: Arc<Tokenizer>,
+    pub(crate) stream: DecodeStream,
 }
 
 #[pymethods]

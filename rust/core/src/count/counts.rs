@@ -26,7 +26,7 @@ const HASH_BLOCK_BYTES: usize = 1 << 16;
 /// use bytepair::Counts;
 /// let counts = Counts::new([(&b"hello"[..], 2), (&b" world"[..], 1)]);
 /// assert_eq!((counts.total()?, counts.text_bytes()), (3, 16));
-/// let twice = counts.plus(&counts)?;
+/// let twice = Counts::sum([&counts, &counts])?;
 /// assert_eq!(twice, counts.times(2)?);
 /// assert_eq!(twice.iter().next(), Some((&b"hello"[..], 4)));
 /// # Ok::<(), bytepair::Error>(())
@@ -110,27 +110,14 @@ impl Counts {
         (&self.bytes, &self.ends, &self.numbers)
     }
 
-    /// The counts of this corpus followed by another. Fails if a sum exceeds 64 bits.
+    /// The counts of several corpora, one after the other. Fails if a sum exceeds 64 bits.
     ///
     /// ```
     /// use bytepair::Counts;
     /// let one = Counts::new([(&b"a"[..], 1), (&b"b"[..], 2)]);
     /// let two = Counts::new([(&b"c"[..], 3), (&b"a"[..], 4)]);
-    /// let both = one.plus(&two)?;
+    /// let both = Counts::sum([&one, &two])?;
     /// assert_eq!(both, Counts::new([(&b"a"[..], 5), (&b"b"[..], 2), (&b"c"[..], 3)]));
-    /// # Ok::<(), bytepair::Error>(())
-    /// ```
-    pub fn plus(&self, other: &Self) -> Result<Self> {
-        Self::sum([self, other])
-    }
-
-    /// The counts of several corpora, one after the other. Fails if a sum exceeds 64 bits.
-    ///
-    /// ```
-    /// use bytepair::Counts;
-    /// let one = Counts::new([(&b"a"[..], 1)]);
-    /// let all = Counts::sum([&one, &Counts::new([(&b"b"[..], 2)]), &one])?;
-    /// assert_eq!(all, Counts::new([(&b"a"[..], 2), (&b"b"[..], 2)]));
     /// # Ok::<(), bytepair::Error>(())
     /// ```
     pub fn sum<'a>(corpora: impl IntoIterator<Item = &'a Self>) -> Result<Self> {
@@ -155,31 +142,23 @@ impl Counts {
         Ok(all)
     }
 
-    /// Every count divided by a number that divides all of them; see [`divisor`](Self::divisor).
-    /// Fails if it does not divide one of them.
+    /// Every count divided by the greatest number that divides `of` and all counts; and that number. Fails
+    /// if there is not enough memory.
     ///
     /// ```
     /// use bytepair::Counts;
     /// let counts = Counts::new([(&b"a"[..], 6), (&b"b"[..], 4)]);
-    /// assert_eq!(counts.divisor(12), 2);
-    /// assert_eq!(counts.divided(2)?, Counts::new([(&b"a"[..], 3), (&b"b"[..], 2)]));
+    /// let (reduced, divisor) = counts.reduced(12)?;
+    /// assert_eq!((reduced, divisor), (Counts::new([(&b"a"[..], 3), (&b"b"[..], 2)]), 2));
     /// # Ok::<(), bytepair::Error>(())
     /// ```
-    pub fn divided(&self, by: u64) -> Result<Self> {
+    pub fn reduced(&self, of: u64) -> Result<(Self, u64)> {
+        let divisor = self.numbers.iter().fold(of, |one, &two| greatest_common(one, two));
         let mut all = self.copy()?;
-        for (row, number) in all.numbers.values()?.iter_mut().enumerate() {
-            if by == 0 || *number % by != 0 {
-                let rule = format!("{by} does not divide the count {number}");
-                return Err(Error::Counts { row, rule });
-            }
-            *number /= by;
+        for number in all.numbers.values()? {
+            *number /= divisor.max(1);
         }
-        Ok(all)
-    }
-
-    /// The greatest number that divides `of` and every count.
-    pub fn divisor(&self, of: u64) -> u64 {
-        self.numbers.iter().fold(of, |divisor, &number| greatest_common(divisor, number))
+        Ok((all, divisor))
     }
 
     /// A copy of the counts. Fails if there is not enough memory.

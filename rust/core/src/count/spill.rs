@@ -345,8 +345,8 @@ mod tests {
     fn counts_in_files_can_be_added_and_multiplied() {
         let (counts, plain) = (stored(0, &ROWS[..2]), Counts::new(ROWS[..2].iter().copied()));
         assert_eq!(counts.times(6).unwrap(), plain.times(6).unwrap());
-        assert_eq!(counts.times(6).unwrap().divided(3).unwrap(), plain.times(2).unwrap());
-        assert_eq!(counts.plus(&counts).unwrap(), plain.times(2).unwrap());
+        assert_eq!(counts.times(6).unwrap().reduced(3).unwrap(), (plain.times(2).unwrap(), 3));
+        assert_eq!(Counts::sum([&counts, &counts]).unwrap(), plain.times(2).unwrap());
         assert_eq!(counts, plain);
     }
 }

@@ -74,17 +74,13 @@ impl FileBytes {
     }
 
     /// Advise the system that the bytes of a mapped file will be read in order.
-    #[cfg(unix)]
     pub(crate) fn expect_sequential_reads(&self) {
+        #[cfg(unix)]
         if let Backing::Mapped(map) = &self.0 {
             // Only for speed: an error does not matter.
             let _result = map.advise(memmap2::Advice::Sequential);
         }
     }
-
-    /// There is no such advice on other systems.
-    #[cfg(not(unix))]
-    pub(crate) fn expect_sequential_reads(&self) {}
 
     /// Advise the system that a range of a mapped file is not needed for now. Later accesses read
     /// it from the file again. The part of the range outside the file is ignored.

@@ -345,39 +345,34 @@ impl Tokenizer {
         self.fingerprint.get_or_init(|| {
             let mut hash = Sha256::new();
             hash.update(b"bytepair tokenizer 3\n");
-            self.hash_values(&mut |part: &[u8]| {
+            let mut part = |part: &[u8]| {
                 hash.update((part.len() as u64).to_le_bytes());
                 hash.update(part);
-            });
-            hexadecimal(&hash.finalize())
-        })
-    }
-
-    /// Pass the bytes of each value to `part`, in a fixed order.
-    fn hash_values(&self, part: &mut impl FnMut(&[u8])) {
-        let (arena, offsets) = self.vocabulary().arrays();
-        part(arena);
-        part(&offsets.to_bytes());
-        for token in self.vocabulary().added_tokens() {
-            part(token.content.as_bytes());
-            part(&token.id.to_le_bytes());
-            part(&[token.flags()]);
-        }
-        part(&self.rules().to_bytes());
-        part(UNICODE_VERSION.as_bytes());
-        if self.rule != MergeRule::Ranks {
-            match self.rule {
-                MergeRule::Merges { ignore_merges } => part(&[1, u8::from(ignore_merges)]),
-                _ => part(&[2]),
+            };
+            let (vocabulary, (arena, offsets)) = (self.vocabulary(), self.vocabulary().arrays());
+            part(arena);
+            part(&offsets.to_bytes());
+            for token in vocabulary.added_tokens() {
+                part(token.content.as_bytes());
+                part(&token.id.to_le_bytes());
+                part(&[token.flags()]);
             }
-            let flat = self.merges().iter().flat_map(|(left, right)| [*left, *right]);
-            part(&flat.flat_map(u32::to_le_bytes).collect::<Vec<_>>());
-            let twins = self.vocabulary().twins().iter().copied();
+            part(&self.rules().to_bytes());
+            part(UNICODE_VERSION.as_bytes());
+            match self.rule {
+                MergeRule::Ranks => return hexadecimal(&hash.finalize()),
+                MergeRule::Merges { ignore_merges } => part(&[1, u8::from(ignore_merges)]),
+                MergeRule::Characters => part(&[2]),
+            }
+            let merges = self.merges().iter().flat_map(|(left, right)| [*left, *right]);
+            part(&merges.flat_map(u32::to_le_bytes).collect::<Vec<_>>());
+            let twins = vocabulary.twins().iter().copied();
             let twins: Vec<u8> = twins.flat_map(u32::to_le_bytes).collect();
             if !twins.is_empty() {
                 part(&twins);
             }
-        }
+            hexadecimal(&hash.finalize())
+        })
     }
 
     /// The text of `ids`. Bytes that are not UTF-8, such as half a character, become U+FFFD;

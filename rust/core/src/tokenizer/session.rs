@@ -273,33 +273,33 @@ impl State {
 /// Encode once this many bytes are buffered.
 const BUFFER_BYTES: usize = if cfg!(test) { 1 << 3 } else { 1 << 16 };
 
-/// Encodes a text that arrives in pieces. The text of special tokens is encoded as ordinary text by
-/// default; a special token that arrives in pieces counts once it is complete.
+/// Encodes a text that arrives in pieces. A special token that arrives in pieces counts once it is
+/// complete.
 ///
 /// With a custom split pattern, the text after the last position where a cut is safe stays
 /// buffered; with a pattern that only the regex engine can split, the whole text is buffered until
 /// the end.
 ///
 /// ```
-/// use bytepair::{Pattern, Text, Tokenizer, Vocabulary, tokenizer::session::EncodeStream};
+/// use bytepair::{Pattern, Special, Text, Tokenizer, Vocabulary, tokenizer::session::EncodeStream};
 /// # let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
 /// # let vocabulary = Vocabulary::new(bytes.chain([(b"ab".to_vec(), 256)]), [])?;
 /// # let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
-/// let (mut stream, mut ids) = (EncodeStream::default(), Vec::<u32>::new());
+/// let (mut stream, mut ids) = (EncodeStream::new(&tokenizer, &Special::Text)?, Vec::<u32>::new());
 /// stream.push(&tokenizer, &Text::Utf8("a"), &mut ids)?;
 /// stream.push(&tokenizer, &Text::Utf8("b"), &mut ids)?;
 /// stream.flush(&tokenizer, &mut ids)?;
 /// assert_eq!(ids, [256]);
 /// # Ok::<(), bytepair::Error>(())
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct EncodeStream {
     /// The text that is not encoded yet.
     text: GrowingText,
     /// Its length after the last attempt to encode.
     tried_bytes: usize,
-    /// How special tokens are encoded; as text by default.
-    options: Option<Arc<EncodeOptions>>,
+    /// How special tokens are encoded.
+    options: EncodeOptions,
 }
 
 impl EncodeStream {
@@ -307,8 +307,8 @@ impl EncodeStream {
     ///
     /// Fails if `special` names an unknown special token.
     pub fn new(tokenizer: &Tokenizer, special: &Special) -> Result<Self> {
-        let options = Some(Arc::new(tokenizer.options(special, &[], &[])?));
-        Ok(Self { options, ..Self::default() })
+        let options = tokenizer.options(special, &[], &[])?;
+        Ok(Self { text: GrowingText::default(), tried_bytes: 0, options })
     }
 
     /// Take a piece of text and append to `out` the ids that are now final.
@@ -320,8 +320,7 @@ impl EncodeStream {
         text: &Text<'_>,
         out: &mut Vec<T>,
     ) -> Result<()> {
-        let (encoder, options) = (tokenizer.encoder(), self.options.clone());
-        let options = options.as_deref().unwrap_or_else(|| tokenizer.plain());
+        let (encoder, options) = (tokenizer.encoder(), &self.options);
         self.text.push(text)?;
         // Doubling the threshold avoids quadratic time on one endless pretoken. Where normalization
         // moves characters, nothing is final before the end of the text.
@@ -337,11 +336,9 @@ impl EncodeStream {
 
     /// End the text: append the ids of the rest to `out`. The stream can then be used again.
     pub fn flush<T: Id>(&mut self, tokenizer: &Tokenizer, out: &mut Vec<T>) -> Result<()> {
-        let Self { text, options, .. } = self;
-        let plain = options.as_deref().unwrap_or_else(|| tokenizer.plain());
-        text.encode(tokenizer.encoder(), plain, (0, text.begins), text.rest.len(), out)?;
-        *self = Self { options: self.options.take(), ..Self::default() };
-        Ok(())
+        let text = std::mem::take(&mut self.text);
+        self.tried_bytes = 0;
+        text.encode(tokenizer.encoder(), &self.options, (0, text.begins), text.rest.len(), out)
     }
 }
 
@@ -567,7 +564,8 @@ mod stream_tests {
                 let expected = tokenizer.encode(text).unwrap();
                 for length in [1000, 70_001, usize::MAX] {
                     let chars: Vec<char> = text.chars().collect();
-                    let (mut stream, mut ids) = (EncodeStream::default(), Vec::<u32>::new());
+                    let (mut stream, mut ids) =
+                        (EncodeStream::new(&tokenizer, &Special::Text).unwrap(), Vec::<u32>::new());
                     for piece in chars.chunks(length) {
                         let piece: String = piece.iter().collect();
                         stream.push(&tokenizer, &Text::Utf8(&piece), &mut ids).unwrap();
@@ -585,7 +583,8 @@ mod stream_tests {
         let vocabulary = Vocabulary::new(bytes, []).unwrap();
         let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt4o").unwrap()).unwrap();
         for text in ["words and words\n", "没有空格。", "!?\n", "1 2,3"] {
-            let (mut stream, mut ids) = (EncodeStream::default(), Vec::<u16>::new());
+            let (mut stream, mut ids) =
+                (EncodeStream::new(&tokenizer, &Special::Text).unwrap(), Vec::<u16>::new());
             for _ in 0..10_000 {
                 stream.push(&tokenizer, &Text::Utf8(text), &mut ids).unwrap();
                 assert!(stream.text.rest.len() <= 2 * BUFFER_BYTES, "{text:?}");
