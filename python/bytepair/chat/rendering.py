@@ -25,6 +25,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, time
+from itertools import islice
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -48,8 +49,9 @@ _WORD: Final = re.compile(r"[\w$][\w .$-]*")
 #: A private-use character as JSON writes it.
 _ESCAPED: Final = re.compile(r"\\udb[c-f][0-9a-f]\\ud[c-f][0-9a-f]{2}")
 
-#: The length of the longest string of a template that is left as it is in a text.
-_MOST_KEPT_CHARS: Final = 64
+#: The strings of a template that are left as they are in a text: their number, and their lengths.
+_MOST_KEPT: Final = 1 << 10
+_MOST_KEPT_CHARS: Final = 1 << 6
 
 #: The fields of a part or a call that are texts of the message.
 _TEXTS: Final = ("text", "name", "arguments")
@@ -131,13 +133,11 @@ class Disguise:
         self._longest = max(self._lengths, default=0)
         self._all = "\0".join(names)
         self._begins = re.compile("|".join({re.escape(name[0]) for name in names}) or r"(?!)")
-        self._kept = {
-            word[at.start() :]
-            for word in fixed
-            if not everywhere and len(word) <= _MOST_KEPT_CHARS
-            for at in self._begins.finditer(word)
-            if not self._is_token(word[at.start() :])
-        }
+        words = (
+            () if everywhere else sorted(word for word in fixed if len(word) <= _MOST_KEPT_CHARS)
+        )
+        ends = (word[at.start() :] for word in words for at in self._begins.finditer(word))
+        self._kept = {end for end in islice(ends, _MOST_KEPT) if not self._is_token(end)}
         self._kept_lengths = sorted({*map(len, self._kept)})
 
     def put_on(self, text: str) -> str:
