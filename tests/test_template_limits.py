@@ -276,12 +276,33 @@ def test_what_a_template_writes_has_a_limit_that_falls_with_the_number_of_specia
     assert "100,000 characters" in str(caught.value)
 
 
+def test_the_limit_holds_for_a_prompt_and_for_all_its_blocks_together() -> None:
+    names = [f"<{number}>" for number in range(2000)]
+    tok = bytepair.train(["hi"], 2257, special_tokens=names)
+    source = (
+        "{% for m in messages %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}"
+        "{% for i in range(100) %}{% generation %}{{ '<' * 1000 }}{% endgeneration %}{% endfor %}"
+        "{% endif %}"
+    )
+    with pytest.raises(errors.ConversationError) as caught:
+        tok.render_for_completion([{"role": "user", "content": ""}], template=JinjaTemplate(source))
+    assert "100,000 characters" in str(caught.value)
+
+
+def test_the_characters_of_all_special_tokens_are_limited() -> None:
+    names = [f"{number}{'a' * 500}" for number in range(270)]
+    tok = bytepair.train(["hi"], 257 + len(names), special_tokens=names)
+    with pytest.raises(errors.SpecialTokenError) as caught:
+        tok.render_conversation([{"role": "user", "content": ""}], template=JinjaTemplate("hi"))
+    assert "131,072 are the most" in str(caught.value)
+
+
 def test_the_number_of_special_tokens_and_of_marks_that_a_template_writes_is_limited() -> None:
     tok = bytepair.train(["hi"], 258, special_tokens=["<s>"])
     template = JinjaTemplate(f"{{{{ '<s>' * {MOST_MARKS + 1} }}}}", mask="none")
     with pytest.raises(errors.ConversationError) as caught:
         tok.render_conversation([{"role": "user", "content": ""}], template=template)
-    assert "1,048,576 special tokens" in str(caught.value)
+    assert "1,048,576 are possible" in str(caught.value)
     assert len(unmarked((START + STOP) * (MOST_MARKS // 2), has_blocks=True)[2]) == MOST_MARKS // 2
     with pytest.raises(errors.ConversationError):
         unmarked((START + STOP) * MOST_MARKS, has_blocks=True)

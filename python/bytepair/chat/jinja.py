@@ -25,7 +25,6 @@ from bytepair import _core
 from bytepair._internal.checks import check_choice, check_kind
 from bytepair._internal.sandbox import RenderProcess, has_blocks, render, usage
 from bytepair.chat.rendering import (
-    MOST_MARKS,
     Disguise,
     MessageText,
     Region,
@@ -133,8 +132,12 @@ class JinjaTemplate:
 
 #: What looks for parts of the names of special tokens takes the square of their lengths.
 _MOST_NAME_CHARS: Final = 512
-#: The search for special tokens tries all of them at each character with which one begins.
+#: They are searched for each text.
+_MOST_CHARS_OF_ALL: Final = 1 << 17
+#: The search for special tokens tries all of them at each character with which one begins; and a
+#: token that it finds takes as much time and memory as so many.
 _MOST_TRIED: Final = 1 << 27
+_LEAST_TRIED: Final = 1 << 7
 #: The roles whose messages are checked for contents that a template does not take.
 _MOST_ROLES: Final = 16
 
@@ -154,6 +157,11 @@ class JinjaWriter(Writer):
             raise SpecialTokenError(
                 f"a special token has {len(longest[0]):,} characters; under a template of Jinja, "
                 f"{_MOST_NAME_CHARS} are the most"
+            )
+        if (size := sum(map(len, longest))) > _MOST_CHARS_OF_ALL:
+            raise SpecialTokenError(
+                f"the special tokens have {size:,} characters together; under a template of Jinja, "
+                f"{_MOST_CHARS_OF_ALL:,} are the most"
             )
         self._find = re.compile(f"({'|'.join(map(re.escape, longest)) or '(?!)'})")
         begins = re.escape("".join(name[0] for name in longest))
@@ -228,29 +236,23 @@ class JinjaWriter(Writer):
 
     def _append(self, string: str, trained: int, disguise: Disguise, out: Segments) -> None:
         before = len(out.items)
-        for number, part in enumerate(self._divided(string)):
+        for number, part in enumerate(self._find.split(string)):
             if number % 2:
                 out.items.append(self.special[part])
             elif part:
                 out.items.append(disguise.take_off(part))
         out.trained += bytes([trained]) * (len(out.items) - before)
 
-    def _divided(self, string: str) -> list[str]:
-        """The texts and the special tokens of a rendered string, in turn."""
-        tried, begun = len(self.special), len(string)
+    def _check_written(self, string: str) -> None:
+        """Check how often the search for special tokens would begin in a rendered string."""
+        tried, begun = max(len(self.special), _LEAST_TRIED), len(string)
         if tried * begun > _MOST_TRIED:
             begun -= len(self._begins.sub("", string))
         if tried * begun > _MOST_TRIED:
             raise ConversationError(
                 f"the template {self.name!r} writes {begun:,} characters with which special tokens "
-                f"begin; with {tried:,} tokens, {_MOST_TRIED // tried:,} are possible"
+                f"begin; with {len(self.special):,} tokens, {_MOST_TRIED // tried:,} are possible"
             )
-        parts = self._find.split(string, MOST_MARKS + 1)
-        if len(parts) > 2 * MOST_MARKS + 1:
-            raise ConversationError(
-                f"the template {self.name!r} writes more than {MOST_MARKS:,} special tokens"
-            )
-        return parts
 
     def _strip(self, out: Segments, first: int) -> None:
         """Strip white space beside the special tokens that strip it."""
@@ -393,10 +395,11 @@ class JinjaWriter(Writer):
                     raise
                 dropped = ()  # what the template makes of such texts says nothing
                 continue
+            self._check_written(string)
             dropped = disguise.dropped(string) if marked else dropped
             if keys:
-                written = sorted(self._divided(string)[1::2])
-            elif sorted(self._divided(string)[1::2]) != written:
+                written = sorted(self._find.split(string)[1::2])
+            elif sorted(self._find.split(string)[1::2]) != written:
                 break  # a key is a part of a special token
             if disguise.take_off(without_indices(string)) == plain:
                 return self._rendering(string, disguise, hidden, dropped)
@@ -414,6 +417,7 @@ class JinjaWriter(Writer):
         dropped: Sequence[MessageText] = (),
     ) -> Rendering:
         """A rendered string without marks around messages and blocks, and where they stood."""
+        self._check_written(marked)
 
         def run(messages: list[Any], *, prompt: bool = False) -> Rendering:
             changed = {**fields, "messages": messages}
