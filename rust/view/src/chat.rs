@@ -12,6 +12,10 @@ use crate::error::{ViewResult, broken, not_json, wrong};
 use crate::explored::Explored;
 use crate::question::Question;
 
+/// The largest number of tokens of a conversation that is shown. The answer has about 1,600 bytes of
+/// memory for each.
+pub(crate) const MAX_CHAT_TOKENS: usize = 1 << 16;
+
 /// A template whose pieces are known; special tokens are resolved for each tokenizer.
 #[derive(Debug)]
 pub(crate) struct ChatTemplate {
@@ -162,7 +166,7 @@ pub(crate) fn chat(
     let (segments, trained): (Vec<_>, Vec<_>) = writer.out.into_iter().unzip();
     let all: [Range<usize>; 1] = std::array::from_fn(|_| 0..segments.len());
     let rendered = one.core.render(&all, &segments, &trained, template.join, 1)?;
-    Ok(masked(one, &rendered.ids, &rendered.mask))
+    masked(one, &rendered.ids, &rendered.mask)
 }
 
 /// The tokens of a conversation that the caller has rendered: the body is a list of ids and one of
@@ -170,18 +174,24 @@ pub(crate) fn chat(
 pub(crate) fn tokens(one: &Explored, question: &Question<'_>) -> ViewResult<Value> {
     let (ids, mask): (Vec<u32>, Vec<u8>) = serde_json::from_str(question.text()?)
         .map_err(|error| not_json("what is rendered", &error))?;
-    Ok(masked(one, &ids, &mask))
+    masked(one, &ids, &mask)
 }
 
-/// Ids, each with whether the model is trained on it.
-fn masked(one: &Explored, ids: &[u32], mask: &[u8]) -> Value {
+/// Ids, each with whether the model is trained on it. Fails if they are too many to be shown.
+fn masked(one: &Explored, ids: &[u32], mask: &[u8]) -> ViewResult<Value> {
+    if ids.len() > MAX_CHAT_TOKENS {
+        return Err(broken(format!(
+            "the conversation has {} tokens; the page shows at most {MAX_CHAT_TOKENS}",
+            ids.len()
+        )));
+    }
     let token = |(&id, &trained): (&u32, &u8)| {
         let mut token = one.named(id);
         token["trained"] = json!(trained);
         token["special"] = json!(one.is_special(id));
         token
     };
-    json!({ "tokens": ids.iter().zip(mask).map(token).collect::<Vec<_>>() })
+    Ok(json!({ "tokens": ids.iter().zip(mask).map(token).collect::<Vec<_>>() }))
 }
 
 /// A message: its index in the conversation, its role and its content.

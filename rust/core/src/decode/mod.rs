@@ -199,15 +199,35 @@ const CLEANED: [(&str, &str); 11] = [
     (" 're", "'re"),
 ];
 
+/// The steps of a decoder, each with its regular expression if it has one.
+#[derive(Debug)]
+pub(crate) struct CompiledSteps(Vec<(DecoderStep, Option<Expression>)>);
+
+impl CompiledSteps {
+    /// Fails if a regular expression does not compile, or if there is not enough memory.
+    pub(crate) fn new(steps: &[DecoderStep]) -> Result<Self> {
+        memory::try_collect(steps.iter().map(|step| {
+            let expression = match step {
+                DecoderStep::Replace { pattern: ReplacePattern::Regex(regex), .. } => {
+                    Some(Expression::new(regex)?)
+                }
+                _ => None,
+            };
+            Ok((step.clone(), expression))
+        }))
+        .map(Self)
+    }
+}
+
 /// The text of tokens with these names, which are at most `bytes` long. Without steps, spaces are
 /// between them.
 ///
-/// Fails if a step makes too much of them, if a regular expression does not compile or takes too long,
-/// or if there is not enough memory.
+/// Fails if a step makes too much of them, if a regular expression takes too long, or if there is not
+/// enough memory.
 pub(crate) fn by_steps(
     names: impl Iterator<Item = String>,
     bytes: usize,
-    steps: &[DecoderStep],
+    CompiledSteps(steps): &CompiledSteps,
 ) -> Result<String> {
     let mut growth = TextGrowth::of(bytes);
     growth.begin("decoder", 0, "names of tokens");
@@ -219,26 +239,32 @@ pub(crate) fn by_steps(
         memory::check(names.len() + names.iter().map(String::len).sum::<usize>())?;
         return Ok(names.join(" "));
     }
-    for (number, step) in steps.iter().enumerate() {
+    for (number, (step, expression)) in steps.iter().enumerate() {
         growth.begin("decoder", number, step.kind());
-        names = apply(step, names, &mut growth)?;
+        names = apply(step, expression.as_ref(), names, &mut growth)?;
     }
     concatenated(&names)
 }
 
-fn apply(step: &DecoderStep, names: Vec<String>, growth: &mut TextGrowth) -> Result<Vec<String>> {
+fn apply(
+    step: &DecoderStep,
+    expression: Option<&Expression>,
+    names: Vec<String>,
+    growth: &mut TextGrowth,
+) -> Result<Vec<String>> {
     let last = names.len().saturating_sub(1);
     let one = |text: String, growth: &mut TextGrowth| growth.add(text.len()).map(|()| vec![text]);
     match step {
         DecoderStep::ByteLevel => one(of_bytes(&names)?, growth),
         DecoderStep::ByteFallback => fallen_back(&names, growth),
         DecoderStep::Fuse => one(concatenated(&names)?, growth),
-        DecoderStep::Replace { pattern: ReplacePattern::Literal(text), content } => {
-            each(names, |_, name| replaced_literal(&name, text, content, growth))
-        }
-        DecoderStep::Replace { pattern: ReplacePattern::Regex(regex), content } => {
-            let expression = Expression::new(regex)?;
-            each(names, |_, name| replaced(&name, &expression, content, growth))
+        DecoderStep::Replace { pattern, content } => {
+            each(names, |_, name| match (pattern, expression) {
+                (ReplacePattern::Regex(_), Some(regex)) => replaced(&name, regex, content, growth),
+                (ReplacePattern::Literal(text) | ReplacePattern::Regex(text), _) => {
+                    replaced_literal(&name, text, content, growth)
+                }
+            })
         }
         DecoderStep::Strip { content, start, stop } => {
             each(names, |_, name| Ok(stripped(&name, *content, *start, *stop)))
@@ -435,7 +461,8 @@ mod tests {
 
     fn text(steps: &[DecoderStep], names: &[&str]) -> String {
         let bytes = names.iter().map(|name| name.len()).sum();
-        by_steps(names.iter().map(|name| (*name).to_owned()), bytes, steps).unwrap()
+        let steps = CompiledSteps::new(steps).unwrap();
+        by_steps(names.iter().map(|name| (*name).to_owned()), bytes, &steps).unwrap()
     }
 
     #[test]

@@ -77,8 +77,8 @@ impl Preparation {
     }
 
     /// The name of an added token, normalized.
-    pub(crate) fn normalized(&self, name: &str) -> Result<String> {
-        self.normalizer.normalized(name, &mut TextGrowth::of(name.len()))
+    pub(crate) fn normalized(&self, name: &str, growth: &mut TextGrowth) -> Result<String> {
+        self.normalizer.normalized(name, growth)
     }
 
     /// The pretokens of a part of a text, and the added tokens that `finder` finds in it once it is

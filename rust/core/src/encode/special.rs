@@ -234,7 +234,8 @@ impl AddedFinder {
         if !self.divides_always() {
             return 0..0;
         }
-        // `end` is the first place, from `start` on, that more text may make part of a token.
+        // `end` is the first place, from `start` on, that more text may make part of a token. It is looked
+        // for again only behind the last one, so that no part of the text is read twice.
         let (mut start, mut end) = (0, self.first_open(text, 0));
         let mut blank = BlankRun::default();
         for hit in self.automaton.find_iter(text) {
@@ -243,7 +244,7 @@ impl AddedFinder {
                 break;
             }
             let mut done = hit.end();
-            let next_open = self.first_open(text, done);
+            let next_open = if done > end { self.first_open(text, done) } else { end };
             if self.tokens[hit.pattern().as_usize()].token.rstrip {
                 done = blank.end(text, done);
                 // More white space may follow, or a token may begin in it.

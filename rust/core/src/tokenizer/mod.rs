@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
-use crate::decode::{self, Number, TextStream};
+use crate::decode::{self, CompiledSteps, Number, TextStream};
 use crate::encode::encoder::Encoder;
 use crate::encode::pretoken::{MergeTables, PretokenEncoder};
 use crate::encode::special::special_id;
@@ -29,6 +29,7 @@ use crate::machine::array::Array;
 use crate::memory;
 use crate::merge::pair_table::PairTable;
 use crate::pretokenize::{Pattern, Splitter, UNICODE_VERSION};
+use crate::rules::growth::TextGrowth;
 use crate::rules::pre_tokenizer::to_characters;
 use crate::rules::{AddedToken, Decoder, NormalizerStep, SpacePrefix, TextRules};
 use crate::vocabulary::{MergeRule, NO_ID, TOKEN_OVERHEAD_BYTES, Vocabulary};
@@ -62,6 +63,10 @@ pub struct Tokenizer {
     /// The mark of each id; see [`token`].
     marks: OnceLock<Array<u32>>,
     fingerprint: OnceLock<String>,
+    /// The steps of the decoder, built for the first decoding with them.
+    steps: OnceLock<Arc<CompiledSteps>>,
+    /// The names of the `normalized` added tokens once they are normalized, by the indices of the tokens.
+    normalized_names: OnceLock<Arc<[Option<String>]>>,
 }
 
 impl PartialEq for Tokenizer {
@@ -147,8 +152,8 @@ impl Tokenizer {
         let listed = if rule == MergeRule::Ranks { &[] } else { merges.pairs(Vec::new) };
         let pretokens = PretokenEncoder::new(vocabulary, rule, &rules, listed, tables)?;
         let encoder = Arc::new(Encoder::new(pretokens, rules)?);
-        let (notes, marks, fingerprint) = Default::default();
-        Ok(Self { encoder, rule, merges, notes, marks, fingerprint })
+        let (notes, marks, fingerprint, steps, normalized_names) = Default::default();
+        Ok(Self { encoder, rule, merges, notes, marks, fingerprint, steps, normalized_names })
     }
 
     /// The vocabulary with the special tokens.
@@ -408,6 +413,13 @@ impl Tokenizer {
         if let Decoder::Steps(steps) = &self.rules().decoder {
             let ids = ids.iter().filter_map(|number| number.id());
             let names = ids.map(|id| self.token_name(id));
+            let steps = match self.steps.get() {
+                Some(steps) => steps,
+                None => {
+                    let steps = Arc::new(CompiledSteps::new(steps)?);
+                    self.steps.get_or_init(|| steps)
+                }
+            };
             return Ok(decode::by_steps(names, length, steps)?.into_bytes());
         }
         let mut bytes = memory::zeros(length)?;
@@ -439,14 +451,29 @@ impl Tokenizer {
         let bytes = vocabulary.bytes(id).unwrap_or_default();
         let added = vocabulary.added_tokens();
         if let Ok(at) = added.binary_search_by_key(&id, |token| token.id) {
-            let AddedToken { content, normalized, .. } = &added[at];
-            let aligner = self.encoder.aligner().ok().filter(|_| *normalized);
-            let name = aligner.and_then(|aligner| aligner.normalized(content).ok());
-            return name.unwrap_or_else(|| content.clone());
+            // If there is not enough memory to normalize it, the name is that of the file.
+            let names = self.normalized_names().ok();
+            let name = names.and_then(|names| names[at].as_ref());
+            return name.unwrap_or(&added[at].content).clone();
         }
         let is_name =
             self.rules().symbols.is_some() || vocabulary.twins().binary_search(&id).is_ok();
         if is_name { String::from_utf8_lossy(bytes).into_owned() } else { to_characters(bytes) }
+    }
+
+    /// The names of the `normalized` added tokens. They are normalized once, which may take long.
+    fn normalized_names(&self) -> Result<&[Option<String>]> {
+        if let Some(names) = self.normalized_names.get() {
+            return Ok(names);
+        }
+        let added = self.vocabulary().added_tokens();
+        let mut growth = TextGrowth::of(added.iter().map(|token| token.content.len()).sum());
+        let aligner = self.encoder.aligner()?;
+        let names = added.iter().map(|AddedToken { content, normalized, .. }| {
+            normalized.then(|| aligner.normalized(content, &mut growth)).transpose()
+        });
+        let names = names.collect::<Result<Vec<_>>>()?;
+        Ok(self.normalized_names.get_or_init(|| names.into()))
     }
 
     /// The id of a special token; the error lists the special tokens of the vocabulary.
