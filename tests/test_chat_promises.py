@@ -246,10 +246,10 @@ def test_only_what_is_trained_on_is_checked_for_drops() -> None:
 
 
 def test_the_disguise_of_a_text_is_found_in_linear_work() -> None:
-    from bytepair.chat.rendering import Disguise
+    from bytepair.chat.rendering import Disguise, TokenNames
 
     names = [f"<|reserved_special_token_{number}|>" for number in range(256)]
-    disguise = Disguise(names, set(), everywhere=False)
+    disguise = Disguise(TokenNames(names), set(), everywhere=False)
     calls = 0
 
     def count(frame: Any, event: str, _: Any) -> None:

@@ -18,7 +18,7 @@ import bytepair
 from bytepair import errors
 from bytepair._internal.sandbox import END_INDEX, INDEX, START, STOP, compiled, render
 from bytepair.chat import JinjaTemplate, RenderProcess
-from bytepair.chat.rendering import MOST_MARKS, Disguise, unmarked
+from bytepair.chat.rendering import MOST_MARKS, Disguise, TokenNames, unmarked
 from bytepair.errors import ConversationError
 from messages import told
 
@@ -257,7 +257,7 @@ def test_what_templates_do_gives_the_same_result() -> None:
 def test_long_names_of_special_tokens_take_memory_in_proportion() -> None:
     names = [f"{number}{'a' * 500}" for number in range(200)]
     tracemalloc.start()
-    Disguise(names, set(), everywhere=False)
+    Disguise(TokenNames(names), set(), everywhere=False)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 50 * len("".join(names))

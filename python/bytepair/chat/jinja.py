@@ -29,6 +29,7 @@ from bytepair.chat.rendering import (
     MessageText,
     Region,
     Rendering,
+    TokenNames,
     unmarked,
     without_indices,
 )
@@ -174,9 +175,10 @@ class JinjaWriter(Writer):
         variables, names = self._in_sandbox(usage)
         reserved = {"messages", "add_generation_prompt", *engine}
         self.fields = {"tools", *variables} - reserved
-        self._names = self.message_fields = frozenset(names)
+        self.message_fields = frozenset(names)
+        self._token_names = TokenNames(self.special, self.message_fields | _KEYS)
         self.writes_ids_of_calls = "tool_call_id" in names
-        self.thinks = not self._names.isdisjoint(REASONING)
+        self.thinks = not self.message_fields.isdisjoint(REASONING)
 
     def trains_on(self, role: str) -> bool:
         """Whether the model may be trained on messages of a role."""
@@ -369,7 +371,6 @@ class JinjaWriter(Writer):
     def _disguised(self, fields: dict[str, Any], prompt: bool, mark: bool) -> Rendering:
         characters = set(json.dumps([fields, self._variables], ensure_ascii=False, default=str))
         characters |= set(self.template.source)
-        known = self._names | _KEYS
         plain = self._run(fields, prompt)
         numbered = reversed([*enumerate(fields["messages"])])
         lists = {m["role"]: i for i, m in numbered if isinstance(m["content"], list)}
@@ -385,7 +386,7 @@ class JinjaWriter(Writer):
             if marked and not mark:
                 continue
             disguise = Disguise(
-                self.special, characters, everywhere=everywhere, fixed=known, keys=keys, mark=marked
+                self._token_names, characters, everywhere=everywhere, keys=keys, mark=marked
             )
             hidden = disguise.conversation(fields)
             try:

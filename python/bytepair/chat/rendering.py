@@ -82,18 +82,64 @@ class MessageText(NamedTuple):
 _TOOLS: Final = MessageText(-1, "the tool definitions")
 
 
+class TokenNames:
+    """The names of special tokens, to be found in texts, and the strings of a template.
+
+    Args:
+        names: the names.
+        words: the attributes, keys and other strings of the template.
+    """
+
+    def __init__(self, names: Iterable[str], words: frozenset[str] = frozenset()) -> None:
+        self.names, self.words = {*names}, words
+        self._lengths = sorted({*map(len, self.names)})
+        self._sorted = sorted(self.names)
+        self._reversed = sorted(name[::-1] for name in self.names)
+        self._last = {name[-1] for name in self.names}
+        self._all = "\0".join(self._sorted)
+        self.first = {name[0] for name in self.names}
+        self._begins = re.compile("|".join(map(re.escape, sorted(self.first))) or r"(?!)")
+        short = sorted(word for word in words if len(word) <= _MOST_KEPT_CHARS)
+        ends = (word[at.start() :] for word in short for at in self._begins.finditer(word))
+        self._kept = {end for end in islice(ends, _MOST_KEPT) if not self._is_token(end)}
+        self._kept_lengths = sorted({*map(len, self._kept)})
+
+    def may_continue(self, text: str) -> bool:
+        """Whether a token that the template begins may go on with a text, and end in it."""
+        head = text[: max(self._lengths, default=0) - 1]
+        ends = (at for at, character in enumerate(head, 1) if character in self._last)
+        return text.rstrip() in self._all or any(
+            _begins_any(head[:end][::-1], self._reversed) for end in ends
+        )
+
+    def begun(self, text: str) -> set[int]:
+        """Where a token may begin in a text, even if the template removes what is behind it.
+
+        That is not where a string of the template begins that no token begins with.
+        """
+        found = (token.start() for token in self._begins.finditer(text))
+        lengths = self._kept_lengths
+        return {at for at in found if all(text[at : at + n] not in self._kept for n in lengths)}
+
+    def _is_token(self, rest: str) -> bool:
+        """Whether a text begins with a token, or is the first part of one."""
+        return _begins_any(rest, self._sorted) or any(
+            rest[:length] in self.names for length in self._lengths
+        )
+
+
 class Disguise:
     """Replaces characters of special tokens by private-use characters, and restores them.
 
     With `everywhere`, all characters with which a special token begins are replaced. Otherwise
-    those stay with which a string begins that the template has (`fixed`), so that it finds this
-    string in a text, such as `</think>`; but not if a special token could come of it, also after
-    the template has removed something behind it. The first character of a text is replaced if a
-    token may have started before it. The work is linear in the length of the text.
+    those stay with which a string of the template begins, so that the template finds this string in
+    a text, such as `</think>`; but not if a special token could come of it, also after the template
+    has removed something behind it. The first character of a text is replaced if a token may have
+    started before it. The work is linear in the length of the text.
 
-    A role, a type of JSON, and a key or a type that the template names (`fixed`) are words of the
-    format; they are disguised only if there is more in them than letters. So are all keys without
-    `keys`, for templates that sort them. With `mark`, texts that the template must write get marks.
+    A role, a type of JSON, and a key or a type that the template names are words of the format;
+    they are disguised only if there is more in them than letters. So are all keys without `keys`,
+    for templates that sort them. With `mark`, texts that the template must write get marks.
 
     Attributes:
         free: unused private-use characters.
@@ -102,19 +148,17 @@ class Disguise:
 
     def __init__(
         self,
-        special: Iterable[str],
+        names: TokenNames,
         characters: set[str],
         *,
         everywhere: bool,
-        fixed: frozenset[str] = frozenset(),
         keys: bool = True,
         mark: bool = False,
     ) -> None:
-        names = [*special]
+        self._names, self._types = names, names.words | _TYPES
         self._everywhere, self._keys, self._mark = everywhere, keys, mark
-        self._fixed, self._types = fixed, fixed | _TYPES
         marks = {START, STOP, INDEX, END_INDEX}
-        to_mask = sorted(marks | {c for name in names for c in name})
+        to_mask = sorted(marks.union(*names.names))
         self.free: Iterator[str] = (chr(code) for code in _PRIVATE if chr(code) not in characters)
         self.places: dict[str, MessageText] = {}
         self._on = dict(zip(to_mask, self.free, strict=False))
@@ -124,49 +168,18 @@ class Disguise:
                 f"from U+100000 on; {len(to_mask)} must be left to keep its texts apart"
             )
         self._off = {mask: c for c, mask in self._on.items()}
-        first = marks | {name[0] for name in names if everywhere}
+        first = marks | names.first if everywhere else marks
         self._first = re.compile(f"[{re.escape(''.join(first))}]")
-        self._names = set(names)
-        self._lengths = sorted({*map(len, names)})
-        self._sorted = sorted(names)
-        self._reversed, self._last = sorted(n[::-1] for n in names), {n[-1] for n in names}
-        self._longest = max(self._lengths, default=0)
-        self._all = "\0".join(names)
-        self._begins = re.compile("|".join({re.escape(name[0]) for name in names}) or r"(?!)")
-        words = (
-            () if everywhere else sorted(word for word in fixed if len(word) <= _MOST_KEPT_CHARS)
-        )
-        ends = (word[at.start() :] for word in words for at in self._begins.finditer(word))
-        self._kept = {end for end in islice(ends, _MOST_KEPT) if not self._is_token(end)}
-        self._kept_lengths = sorted({*map(len, self._kept)})
 
     def put_on(self, text: str) -> str:
         """Disguise a text, even if it is a part of the name of a token."""
-        start, body = len(text) - len(text.lstrip()), text.rstrip()
-        head, places = text[start : start + self._longest - 1], set[int]()
-        if body[start:] in self._all or self._begins_with_tail(head):
+        start = len(text) - len(text.lstrip())
+        places = set() if self._everywhere else self._names.begun(text.rstrip())
+        if self._names.may_continue(text[start:]):
             places.add(start)
-        if not self._everywhere:
-            found = (token.start() for token in self._begins.finditer(body))
-            places |= {at for at in found if not self._is_kept(body, at)}
         if places and start < len(text):
             text = "".join(self._on.get(c, c) if i in places else c for i, c in enumerate(text))
         return self._first.sub(lambda c: self._on[c[0]], text)
-
-    def _begins_with_tail(self, head: str) -> bool:
-        """Whether a token that the template begins may end in a text."""
-        ends = (at for at, character in enumerate(head, 1) if character in self._last)
-        return any(_begins_any(head[:end][::-1], self._reversed) for end in ends)
-
-    def _is_kept(self, text: str, at: int) -> bool:
-        """Whether a string of the template that stays as it is begins at a position."""
-        return any(text[at : at + length] in self._kept for length in self._kept_lengths)
-
-    def _is_token(self, rest: str) -> bool:
-        """Whether a text begins with a token, or is the first part of one."""
-        return _begins_any(rest, self._sorted) or any(
-            rest[:length] in self._names for length in self._lengths
-        )
 
     def conversation(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Disguise the messages and the other fields of a conversation."""
@@ -207,7 +220,7 @@ class Disguise:
     def _key(self, name: Any) -> Any:
         if not isinstance(name, str):
             return name
-        is_word = (name in self._fixed or not self._keys) and _WORD.fullmatch(name)
+        is_word = (name in self._names.words or not self._keys) and _WORD.fullmatch(name)
         return name if is_word else self.put_on(name)
 
     def _value(self, value: Any, key: object, place: MessageText | None) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -201,14 +201,22 @@ class Encoding:
         names = self.special_tokens_set
         allow = names if allowed == "all" else allowed
         forbid = frozenset(names - allow if disallowed == "all" else disallowed)
-        for match in (_finder(forbid).search(text) for text in texts if forbid):
-            if match is not None:
-                name = match.group()
+        for name in (self._first_of(forbid, text) for text in texts if forbid):
+            if name is not None:
                 raise DisallowedSpecialTokenError(
                     f"the text holds the disallowed special token {name!r}; pass "
                     f"allowed_special={{{name!r}}} for its id, or disallowed_special=() for text"
                 )
         return allow & names
+
+    def _first_of(self, names: frozenset[str], text: str) -> str | None:
+        """The first of the names in a text, the longest of those that start there; None if none."""
+        if len(names) <= _MOST_TRIED or not names <= self.special_tokens_set:
+            match = _finder(names).search(text)
+            return None if match is None else match[0]
+        ids = self._tokenizer.encode(text, special=names)  # in linear time
+        special = {id: name for name, id in self._tokenizer.special_tokens.items()}
+        return next((special[id] for id in ids if id in special), None)
 
     def _with_shared(self, ids: list[int]) -> list[int]:
         return [self._shared.get(id, id) for id in ids] if self._shared else ids
@@ -228,6 +236,10 @@ class Encoding:
             self.__dict__ = get_encoding(value).__dict__
         else:
             Encoding.__init__(self, **value)
+
+
+#: A regular expression tries all names at each character with which one begins, up to so many.
+_MOST_TRIED: Final = 1 << 11
 
 
 @lru_cache(maxsize=128)

@@ -9,7 +9,7 @@ pub mod ranks;
 #[cfg(feature = "json")]
 pub mod tokenizer_json;
 
-use std::fs::{File, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -104,6 +104,10 @@ pub(super) fn replace_file(
     random.write_u32(std::process::id());
     let random = random.finish();
     let name = path.file_name().ok_or(ErrorKind::InvalidFilename)?.display();
+    if path.symlink_metadata().is_ok_and(|found| !is_plain_file(&found)) {
+        let reason = "it is a link, a pipe, a folder or a device, or has several names";
+        return Err(io::Error::new(ErrorKind::InvalidInput, reason));
+    }
     let temporary = path.with_file_name(format!(".{name}.{random:016x}"));
     let written = File::create_new(&temporary).and_then(|mut file| {
         if let Ok(replaced) = std::fs::metadata(path) {
@@ -119,6 +123,15 @@ pub(super) fn replace_file(
         let _result = std::fs::remove_file(&temporary);
     }
     written
+}
+
+/// Whether a path is that of a regular file with one name.
+fn is_plain_file(found: &Metadata) -> bool {
+    #[cfg(unix)]
+    let names = std::os::unix::fs::MetadataExt::nlink(found);
+    #[cfg(not(unix))]
+    let names = 1;
+    found.is_file() && names == 1
 }
 
 /// Permissions to read, write and execute.
