@@ -289,9 +289,16 @@ def gathered(
             raise error.at(place) from None
     if skipped:
         text = f"{skipped:,} of {skipped + len(places):,} {what} are skipped: "
-        text += listed(first_skipped, skipped)
+        text += listed(map(_brief, first_skipped), skipped)
         warn(SkippedWarning(text, option="errors", value="skip"))
     return places, skipped, first_skipped
+
+
+def _brief(skipped: str) -> str:
+    """A place without folders, and the beginning of the reason, so that ten fit a warning."""
+    place, _, why = skipped.partition(": ")
+    text = f"{place.rpartition('/')[2]}: {why}"
+    return text if len(text) <= 85 else f"{text[:82]}..."
 
 
 def _starts_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
