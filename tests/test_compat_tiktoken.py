@@ -72,6 +72,16 @@ def test_encoding(text: str, allow: Any, forbid: Any) -> None:
     )
 
 
+@given(texts, names)
+def test_the_first_of_many_names_is_that_of_a_regular_expression(
+    text: str, forbid: frozenset[str]
+) -> None:
+    expected = OURS._first_of(forbid, text) if forbid else None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bytepair.compat.tiktoken.encoding._MOST_TRIED", -1)
+        assert (OURS._first_of(forbid, text) if forbid else None) == expected
+
+
 @given(texts)
 def test_ordinary_encoding(text: str) -> None:
     assert OURS.encode_ordinary(text) == THEIRS.encode_ordinary(text)
