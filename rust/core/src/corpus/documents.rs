@@ -6,11 +6,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use crate::corpus::blocks::{BlockReader, Bounds, CorpusFile, FileBlock, FileKind, FilePlace};
-use crate::corpus::jsonl::{self, Flaw, Surrogates};
+use crate::corpus::jsonl::{self, LineError, Surrogates};
 use crate::corpus::stream::{pointer, stand_in};
-use crate::error::{
-    DIVIDE, Error, Grouped, Hint, NO_HINT, OTHER_COLUMN, RENDER, REPAIR, Reason, Result,
-};
+use crate::error::{DIVIDE, Error, Grouped, OTHER_COLUMN, REPAIR, Reason, Result};
 use crate::memory;
 use crate::text::{count_chars, first_chars, from_utf8};
 
@@ -257,17 +255,24 @@ impl Documents {
         text: &[u8],
         options: &DocumentOptions,
     ) -> Result<()> {
-        let start = self.bytes.len();
-        match (TextFlaw::check(text, options.bounds.document_bytes), options.on_error) {
-            (Ok(_), _) => memory::extend(&mut self.bytes, text)?,
-            (Err(TextFlaw::NotUtf8 { .. }), OnError::Replace) => {
+        let most = options.bounds.document_bytes;
+        let reason = match check_text(text, most) {
+            Ok(text) => {
+                memory::extend(&mut self.bytes, text.as_bytes())?;
+                return self.end();
+            }
+            Err(reason) => reason,
+        };
+        match options.on_error {
+            OnError::Replace if text.len() <= most => {
+                let start = self.bytes.len();
                 memory::extend(&mut self.bytes, text)?;
                 self.replace_from(start)?;
+                self.end()
             }
-            (Err(flaw), OnError::Skip) => return self.skip(row, 1, flaw.reason()),
-            (Err(flaw), _) => return Err(flaw.error(path, row)),
+            OnError::Skip => self.skip(row, 1, reason),
+            _ => Err(wrong_row(path, row, reason)),
         }
-        self.end()
     }
 
     /// Record rows that cannot be read as skipped.
@@ -356,83 +361,21 @@ impl Documents {
     }
 }
 
-/// Why a line cannot be read: it is invalid, or reading must end.
-enum LineError {
-    Invalid(Reason),
-    Fatal(Error),
-}
-
-impl From<Error> for LineError {
-    fn from(error: Error) -> Self {
-        Self::Fatal(error)
-    }
-}
-
-impl From<Flaw> for LineError {
-    fn from(flaw: Flaw) -> Self {
-        match flaw {
-            Flaw::Memory(error) => Self::Fatal(error),
-            other => {
-                let hint = match other {
-                    Flaw::LoneSurrogate(_) => REPAIR,
-                    Flaw::SecondObject { .. } => {
-                        const { &Hint::new("give each object a line of its own") }
-                    }
-                    Flaw::NotText("a list") => RENDER,
-                    _ => NO_HINT,
-                };
-                Self::Invalid(Reason::new(other.to_string(), hint))
-            }
-        }
-    }
-}
-
-/// Why the text of a row is invalid.
+/// A text that has at most `most` bytes and is UTF-8, or what is wrong with it.
 #[cfg(feature = "parquet")]
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum TextFlaw {
-    TooLong { bytes: usize, most: usize },
-    NotUtf8 { at: usize },
+pub(crate) fn check_text(text: &[u8], most: usize) -> std::result::Result<&str, Reason> {
+    if text.len() > most {
+        let (bytes, most) = (Grouped(text.len()), Grouped(most));
+        let text = format!("the document has {bytes} bytes, more than the limit of {most}");
+        return Err(Reason::new(text, DIVIDE));
+    }
+    from_utf8(text).map_err(|error| Reason::new(not_utf8(error.valid_up_to()), REPAIR))
 }
 
+/// The error for a row of a file.
 #[cfg(feature = "parquet")]
-impl TextFlaw {
-    /// The text, if it has at most `most` bytes and is UTF-8.
-    pub(crate) fn check(text: &[u8], most: usize) -> std::result::Result<&str, Self> {
-        if text.len() > most {
-            return Err(Self::TooLong { bytes: text.len(), most });
-        }
-        from_utf8(text).map_err(|error| Self::NotUtf8 { at: error.valid_up_to() })
-    }
-
-    /// What is wrong, and what to do about it.
-    fn reason(self) -> Reason {
-        let hint = match self {
-            Self::NotUtf8 { .. } => REPAIR,
-            Self::TooLong { .. } => DIVIDE,
-        };
-        Reason::new(self.to_string(), hint)
-    }
-
-    /// The error with the row.
-    pub(crate) fn error(self, path: &Path, row: u64) -> Error {
-        Error::Row { path: path.display().to_string(), row, reason: self.reason() }
-    }
-}
-
-#[cfg(feature = "parquet")]
-impl std::fmt::Display for TextFlaw {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match *self {
-            Self::TooLong { bytes, most } => write!(
-                f,
-                "the document has {} bytes, more than the limit of {}",
-                Grouped(bytes),
-                Grouped(most)
-            ),
-            Self::NotUtf8 { at } => f.write_str(&not_utf8(at)),
-        }
-    }
+pub(crate) fn wrong_row(path: &Path, row: u64, reason: Reason) -> Error {
+    Error::Row { path: path.display().to_string(), row, reason }
 }
 
 fn not_utf8(at: usize) -> String {

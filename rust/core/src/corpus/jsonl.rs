@@ -4,46 +4,30 @@
 //! `Infinity` and `-Infinity` are accepted as values, since Python writes them. Nested values are
 //! checked without recursion, so only the length of the line limits their depth.
 
-use std::fmt;
 use std::ops::Range;
 
 use memchr::memchr_iter;
 
-use crate::error::Error;
+use crate::error::{Error, Hint, NO_HINT, RENDER, REPAIR, Reason};
 use crate::memory;
 use crate::text::lone_surrogate;
 
-/// Why a line is rejected.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Flaw {
-    /// The line is not a JSON object.
-    Syntax { at: usize, expected: &'static str },
-    /// A second object follows the first.
-    SecondObject { at: usize },
-    /// The field is not a string, but a value of this kind.
-    NotText(&'static str),
-    /// The field occurs twice.
-    DuplicateField,
-    /// The text has the escape of a lone surrogate, with this code.
-    LoneSurrogate(u32),
-    /// There is not enough memory to check the line.
-    Memory(Error),
+/// Why a line cannot be read: it is invalid, or reading must end.
+#[derive(Debug)]
+pub(super) enum LineError {
+    Invalid(Reason),
+    Fatal(Error),
 }
 
-impl fmt::Display for Flaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Syntax { at, expected } => {
-                write!(f, "the line is not a JSON object: expected {expected} at byte {at}")
-            }
-            Self::SecondObject { at } => {
-                write!(f, "a second object begins at byte {at} of the line")
-            }
-            Self::NotText(kind) => write!(f, "the field is {kind}, not a string"),
-            Self::DuplicateField => f.write_str("the object has the field twice"),
-            Self::LoneSurrogate(code) => f.write_str(&lone_surrogate(*code)),
-            Self::Memory(error) => error.fmt(f),
-        }
+impl From<Error> for LineError {
+    fn from(error: Error) -> Self {
+        Self::Fatal(error)
+    }
+}
+
+impl From<Reason> for LineError {
+    fn from(reason: Reason) -> Self {
+        Self::Invalid(reason)
     }
 }
 
@@ -59,13 +43,7 @@ pub(super) enum Surrogates {
 }
 
 /// The result of reading a line or a part of it.
-pub(super) type Scan<T> = std::result::Result<T, Flaw>;
-
-impl From<Error> for Flaw {
-    fn from(error: Error) -> Self {
-        Self::Memory(error)
-    }
-}
+pub(super) type Scan<T> = std::result::Result<T, LineError>;
 
 /// U+FEFF in UTF-8, which some programs write at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -113,7 +91,7 @@ pub(super) fn read_field(
     while has_more {
         if scanner.key()?.is(line, field)? {
             if std::mem::replace(&mut has_field, true) {
-                return Err(Flaw::DuplicateField);
+                return Err(Reason::from("the object has the field twice").into());
             }
             has_text = scanner.text(surrogates, out)?;
         } else {
@@ -124,7 +102,11 @@ pub(super) fn read_field(
     scanner.skip_space();
     match scanner.peek() {
         None => Ok(has_text),
-        Some(b'{') => Err(Flaw::SecondObject { at: scanner.at }),
+        Some(b'{') => {
+            let text = format!("a second object begins at byte {} of the line", scanner.at);
+            let hint = const { &Hint::new("give each object a line of its own") };
+            Err(Reason::new(text, hint).into())
+        }
         Some(_) => Err(scanner.expected("the end of the line")),
     }
 }
@@ -205,7 +187,9 @@ fn unescape_unicode(raw: &[u8], surrogates: Surrogates, out: &mut Vec<u8>) -> Sc
         (Some(character), _) => push(character, out),
         (None, Surrogates::Replace) => push(char::REPLACEMENT_CHARACTER, out),
         (None, Surrogates::Copy) => out.extend(surrogate(code)),
-        (None, Surrogates::Refuse) => return Err(Flaw::LoneSurrogate(code)),
+        (None, Surrogates::Refuse) => {
+            return Err(Reason::new(lone_surrogate(code), REPAIR).into());
+        }
     }
     Ok(length)
 }
@@ -252,8 +236,10 @@ struct LineScanner<'a> {
 }
 
 impl LineScanner<'_> {
-    fn expected(&self, expected: &'static str) -> Flaw {
-        Flaw::Syntax { at: self.at, expected }
+    fn expected(&self, expected: &'static str) -> LineError {
+        let at = self.at;
+        let text = format!("the line is not a JSON object: expected {expected} at byte {at}");
+        Reason::from(text).into()
     }
 
     fn peek(&self) -> Option<u8> {
@@ -299,7 +285,8 @@ impl LineScanner<'_> {
             _ => "a number",
         };
         self.value()?;
-        Err(Flaw::NotText(kind))
+        let hint = if kind == "a list" { RENDER } else { NO_HINT };
+        Err(Reason::new(format!("the field is {kind}, not a string"), hint).into())
     }
 
     /// Skip the comma or the closing bracket after an item; returns whether it is a comma, so that
@@ -467,9 +454,13 @@ mod tests {
 
     use super::*;
 
-    fn text_of(line: &str) -> Scan<Option<Vec<u8>>> {
+    fn text_of(line: &str) -> Result<Option<Vec<u8>>, String> {
         let mut out = Vec::new();
-        Ok(read_field(line.as_bytes(), b"text", Surrogates::Refuse, &mut out)?.then_some(out))
+        match read_field(line.as_bytes(), b"text", Surrogates::Refuse, &mut out) {
+            Ok(has_text) => Ok(has_text.then_some(out)),
+            Err(LineError::Invalid(reason)) => Err(reason.text().to_owned()),
+            Err(LineError::Fatal(error)) => panic!("{error}"),
+        }
     }
 
     #[test]
@@ -490,18 +481,17 @@ mod tests {
     #[test]
     fn a_lone_surrogate_is_refused_or_replaced() {
         for (text, code, replaced) in [
-            (r"\ud83d", 0xD83D, "\u{FFFD}"),
-            (r"a\udc00\ud800", 0xDC00, "a\u{FFFD}\u{FFFD}"),
-            (r"\uD83D\uDE00\uD83D", 0xD83D, "😀\u{FFFD}"),
+            (r"\ud83d", r"\ud83d", "\u{FFFD}"),
+            (r"a\udc00\ud800", r"\udc00", "a\u{FFFD}\u{FFFD}"),
+            (r"\uD83D\uDE00\uD83D", r"\ud83d", "😀\u{FFFD}"),
         ] {
             let line = format!("{{\"text\":\"{text}\"}}");
-            assert_eq!(text_of(&line), Err(Flaw::LoneSurrogate(code)));
+            let wrong = format!("the text has the lone surrogate {code}, half of a character");
+            assert_eq!(text_of(&line), Err(wrong));
             let mut out = Vec::new();
             assert!(read_field(line.as_bytes(), b"text", Surrogates::Replace, &mut out).unwrap());
             assert_eq!(out, replaced.as_bytes());
         }
-        let message = Flaw::LoneSurrogate(0xD83D).to_string();
-        assert_eq!(message, r"the text has the lone surrogate \ud83d, half of a character");
     }
 
     #[test]
@@ -534,7 +524,7 @@ mod tests {
             (r#"{"text":[{}]}"#, "the field is a list, not a string"),
             (r#"{"text":"a","text":"b"}"#, "the object has the field twice"),
         ] {
-            let error = text_of(line).unwrap_err().to_string();
+            let error = text_of(line).unwrap_err();
             assert!(error.contains(wrong), "{line}: {error}");
         }
     }
@@ -608,20 +598,16 @@ mod tests {
         #[test]
         fn equals_serde_json(line in prop_oneof![pieces(), object()]) {
             let ours = text_of(&line);
+            let is_twice = ours.as_ref().is_err_and(|wrong| wrong.contains("has the field twice"));
             let value = serde_json::from_str::<serde_json::Value>(&line);
             match value {
                 Ok(serde_json::Value::Object(fields)) => match fields.get("text") {
-                    Some(serde_json::Value::String(text)) => prop_assert!(
-                        ours == Err(Flaw::DuplicateField)
-                            || ours == Ok(Some(text.clone().into_bytes()))
-                    ),
-                    None | Some(serde_json::Value::Null) => prop_assert!(
-                        ours == Err(Flaw::DuplicateField) || ours == Ok(None)
-                    ),
-                    Some(_) => prop_assert!(matches!(
-                        ours,
-                        Err(Flaw::DuplicateField | Flaw::NotText(_))
-                    )),
+                    _ if is_twice => {}
+                    Some(serde_json::Value::String(text)) => {
+                        prop_assert_eq!(ours, Ok(Some(text.clone().into_bytes())));
+                    }
+                    None | Some(serde_json::Value::Null) => prop_assert_eq!(ours, Ok(None)),
+                    Some(_) => prop_assert!(ours.unwrap_err().contains("not a string")),
                 },
                 _ => prop_assert!(ours.is_err(), "{line}"),
             }

@@ -264,19 +264,37 @@ impl CountsFile {
         rows: &mut DistinctRows,
     ) -> ParquetResult<()> {
         let mut pretokens = self.values::<ByteArrayType>(group, pretoken)?;
-        let mut numbers = Numbers::open(self, group, count)?;
+        let mut numbers = self.numbers(group, count)?;
         let chunk = self.metadata.row_group(group).column(pretoken);
         let most = rows_at_once(chunk);
         let mut left = usize::try_from(self.metadata.row_group(group).num_rows())?;
         while left > 0 {
             let batch = most.min(left);
-            let counts = numbers.read(batch)?;
+            let counts = numbers(batch)?;
             for (pretoken, count) in pretokens.read(batch)?.iter().zip(counts) {
                 rows.push(pretoken.data(), count).map_err(invalid_row)?;
             }
             left -= batch;
         }
         Ok(())
+    }
+
+    /// Reads the next counts of a row group from integers of any type. Fails if one is negative.
+    fn numbers(&self, group: usize, column: usize) -> ParquetResult<Box<ReadCounts>> {
+        let descriptor = self.metadata.file_metadata().schema_descr().column(column);
+        let is_unsigned = is_unsigned(&descriptor);
+        let checked = move |signed: i64, unsigned: u64| {
+            let negative = |_| general(format!("the count {signed} is negative"));
+            if is_unsigned { Ok(unsigned) } else { u64::try_from(signed).map_err(negative) }
+        };
+        if descriptor.physical_type() == Type::INT32 {
+            let mut values = self.values::<Int32Type>(group, column)?;
+            let count = move |&n: &i32| checked(n.into(), n.cast_unsigned().into());
+            return Ok(Box::new(move |rows| values.read(rows)?.iter().map(count).collect()));
+        }
+        let mut values = self.values::<Int64Type>(group, column)?;
+        let count = move |&n: &i64| checked(n, n.cast_unsigned());
+        Ok(Box::new(move |rows| values.read(rows)?.iter().map(count).collect()))
     }
 
     /// A reader of the values of a column in a row group.
@@ -329,27 +347,22 @@ fn is_bytes(column: &ColumnDescriptor) -> bool {
         && converted.contains(&column.converted_type())
 }
 
+/// Whether a column has integers. To a logical type, the parquet crate adds the converted one.
 fn is_integer(column: &ColumnDescriptor) -> bool {
-    let physical = [Type::INT32, Type::INT64].contains(&column.physical_type());
-    let logical = match column.logical_type_ref() {
-        Some(kind) => matches!(kind, LogicalType::Integer(_)),
-        None => column.converted_type() == ConvertedType::NONE || is_converted_integer(column),
-    };
-    physical && logical
-}
-
-fn is_converted_integer(column: &ColumnDescriptor) -> bool {
-    use ConvertedType::{INT_8, INT_16, INT_32, INT_64};
-    is_unsigned(column) || [INT_8, INT_16, INT_32, INT_64].contains(&column.converted_type())
+    use ConvertedType::{INT_8, INT_16, INT_32, INT_64, NONE};
+    let is_signed = [INT_8, INT_16, INT_32, INT_64].contains(&column.converted_type());
+    let is_plain = column.converted_type() == NONE && column.logical_type_ref().is_none();
+    [Type::INT32, Type::INT64].contains(&column.physical_type())
+        && (is_plain || is_signed || is_unsigned(column))
 }
 
 fn is_unsigned(column: &ColumnDescriptor) -> bool {
     use ConvertedType::{UINT_8, UINT_16, UINT_32, UINT_64};
-    match column.logical_type_ref() {
-        Some(LogicalType::Integer(integer)) => !integer.is_signed,
-        _ => [UINT_8, UINT_16, UINT_32, UINT_64].contains(&column.converted_type()),
-    }
+    [UINT_8, UINT_16, UINT_32, UINT_64].contains(&column.converted_type())
 }
+
+/// Reads the counts of so many rows.
+type ReadCounts = dyn FnMut(usize) -> ParquetResult<Vec<u64>>;
 
 /// Reads the values of a column in a row group, none of them null.
 struct NonNulls<T: DataType> {
@@ -372,45 +385,5 @@ impl<T: DataType> NonNulls<T> {
             return Err(general("a row has no pretoken or no count"));
         }
         Ok(&self.values)
-    }
-}
-
-/// Reads integers of any type as counts.
-struct Numbers {
-    values: Integers,
-    is_unsigned: bool,
-}
-
-enum Integers {
-    Int32(NonNulls<Int32Type>),
-    Int64(NonNulls<Int64Type>),
-}
-
-impl Numbers {
-    fn open(file: &CountsFile, group: usize, column: usize) -> ParquetResult<Self> {
-        let descriptor = file.metadata.file_metadata().schema_descr().column(column);
-        let is_unsigned = is_unsigned(&descriptor);
-        let values = match descriptor.physical_type() {
-            Type::INT32 => Integers::Int32(file.values(group, column)?),
-            _ => Integers::Int64(file.values(group, column)?),
-        };
-        Ok(Self { values, is_unsigned })
-    }
-
-    /// The next `rows` counts. Fails if one is negative.
-    fn read(&mut self, rows: usize) -> ParquetResult<Vec<u64>> {
-        let is_unsigned = self.is_unsigned;
-        let signed = |value: i64| {
-            u64::try_from(value).map_err(|_| general(format!("the count {value} is negative")))
-        };
-        let narrow = |&value: &i32| {
-            if is_unsigned { Ok(value.cast_unsigned().into()) } else { signed(value.into()) }
-        };
-        let wide =
-            |&value: &i64| if is_unsigned { Ok(value.cast_unsigned()) } else { signed(value) };
-        match &mut self.values {
-            Integers::Int32(values) => values.read(rows)?.iter().map(narrow).collect(),
-            Integers::Int64(values) => values.read(rows)?.iter().map(wide).collect(),
-        }
     }
 }

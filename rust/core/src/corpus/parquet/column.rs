@@ -20,7 +20,7 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::schema::types::ColumnDescriptor;
 
-use crate::corpus::documents::TextFlaw;
+use crate::corpus::documents::{check_text, wrong_row};
 use crate::corpus::parquet::footer::read_footer;
 use crate::corpus::parquet::source::{self, Pages, ReadAt, TablePlace};
 use crate::corpus::stream::stand_in_at;
@@ -98,7 +98,7 @@ impl TextColumn {
     pub fn open(files: &[impl AsRef<Path>], name: &str) -> Result<Self> {
         let mut opened = Self::none();
         for path in files {
-            opened.add(path.as_ref(), name)?;
+            opened.add(path.as_ref(), None, name)?;
         }
         Ok(opened)
     }
@@ -107,14 +107,14 @@ impl TextColumn {
     #[must_use]
     pub fn open_first(files: &[impl AsRef<Path>], name: &str) -> Self {
         let mut opened = Self::none();
-        let _ = files.iter().try_for_each(|path| opened.add(path.as_ref(), name));
+        let _ = files.iter().try_for_each(|path| opened.add(path.as_ref(), None, name));
         opened
     }
 
     /// Open the column `name` of a file whose bytes come from `source`; the path is for messages.
     pub fn of_source(source: Arc<dyn ReadAt>, path: &Path, name: &str) -> Result<Self> {
         let mut opened = Self::none();
-        opened.add_place(TablePlace::Object(source), path, name)?;
+        opened.add(path, Some(source), name)?;
         Ok(opened)
     }
 
@@ -131,11 +131,9 @@ impl TextColumn {
         Self { most_page_bytes: page_bytes, most_text_bytes: text_bytes, ..self }
     }
 
-    fn add(&mut self, path: &Path, name: &str) -> Result<()> {
-        self.add_place(TablePlace::Path(path.to_owned()), path, name)
-    }
-
-    fn add_place(&mut self, place: TablePlace, path: &Path, name: &str) -> Result<()> {
+    fn add(&mut self, path: &Path, object: Option<Arc<dyn ReadAt>>, name: &str) -> Result<()> {
+        let of_path = || TablePlace::Path(path.to_owned());
+        let place = object.map_or_else(of_path, TablePlace::Object);
         let opened = || {
             let source = place.open()?;
             let metadata = read_footer(&source).map_err(|error| not_parquet(path, error))?;
@@ -298,7 +296,8 @@ impl TextColumn {
         sink: &mut dyn FnMut(&str) -> Result<()>,
     ) -> Result<()> {
         self.for_each_row(range, &mut |row, text| {
-            sink(self.checked(text).map_err(|flaw| flaw.error(self.path(range.file), row))?)
+            let text = check_text(text, self.most_text_bytes);
+            sink(text.map_err(|reason| wrong_row(self.path(range.file), row, reason))?)
         })
     }
 
@@ -314,11 +313,6 @@ impl TextColumn {
             sink((first + row) as u64, text)?;
         }
         Ok(())
-    }
-
-    /// Check that a text is UTF-8 and not too long.
-    pub(crate) fn checked<'t>(&self, text: &'t [u8]) -> std::result::Result<&'t str, TextFlaw> {
-        TextFlaw::check(text, self.most_text_bytes)
     }
 
     /// The path of a file.

@@ -156,6 +156,11 @@ impl Container {
         array.ok_or_else(|| self.broken(kind, "it ends within a number"))
     }
 
+    /// The numbers of a section that may be missing.
+    pub(super) fn array_if_any<T: Pod + Send + Sync>(&self, kind: Kind) -> Result<Array<T>> {
+        if self.has(kind) { self.array(kind) } else { Ok(Array::new(Vec::new())) }
+    }
+
     /// The table of keys of a section.
     pub(super) fn key_table(&self, kind: Kind) -> Result<KeyTable> {
         let table = KeyTable::from_array(self.array(kind)?, self.needed(kind)?.max_probe);

@@ -250,8 +250,7 @@ fn tokenizer(container: &Container, tables: Tables) -> Result<Tokenizer> {
     }
     let rule = read_rule(container)?;
     let merges = read_merges(container, &vocabulary)?;
-    let counts = container.has(Kind::MergesMade).then(|| container.array(Kind::MergesMade));
-    let counts = counts.unwrap_or_else(|| Ok(Array::new(Vec::new())))?;
+    let counts = container.array_if_any(Kind::MergesMade)?;
     let rules = TextRules::from_bytes(&container.array::<u8>(Kind::Rules)?);
     let rules = rules.ok_or_else(|| {
         container.broken(Kind::Rules, "it is not the normalizer, the pre-tokenizer and so on")
@@ -286,10 +285,8 @@ fn read_vocabulary(container: &Container, indexed: bool) -> Result<Vocabulary> {
     let offsets: Array<u32> = container.array(Kind::TokenOffsets)?;
     let special: Array<u32> = container.array(Kind::SpecialIds)?;
     let index = indexed.then(|| container.key_table(Kind::Tokens)).transpose()?;
-    let ids = |kind| -> Result<Array<u32>> {
-        if container.has(kind) { container.array(kind) } else { Ok(Array::new(Vec::new())) }
-    };
-    let (shared, twins) = (ids(Kind::Shared)?, ids(Kind::Twins)?);
+    let [shared, twins] = [Kind::Shared, Kind::Twins].map(|kind| container.array_if_any(kind));
+    let (shared, twins): (Array<u32>, Array<u32>) = (shared?, twins?);
     let vocabulary = Vocabulary::from_arrays(arena, offsets, &special, &shared, &twins, index)?;
     if !container.has(Kind::AddedFlags) {
         return Ok(vocabulary);

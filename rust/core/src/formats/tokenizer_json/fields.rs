@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Result;
 use crate::formats::tokenizer_json::json::{JsonNode, sequence};
-use crate::formats::tokenizer_json::oniguruma::{self, from_oniguruma};
+use crate::formats::tokenizer_json::oniguruma::{from_oniguruma, to_oniguruma};
 use crate::formats::tokenizer_json::pre_tokenizer;
 use crate::formats::tokenizer_json::tables::IdsByName;
+use crate::pretokenize::match_lengths;
 use crate::rules::{
     AddedToken, DecoderStep, NormalizerStep, PostProcessor, ReplacePattern, SpacePrefix,
     TemplatePiece,
@@ -74,7 +75,11 @@ pub(super) fn replace(node: &JsonNode<'_>) -> Result<(ReplacePattern, String)> {
         }
         (None, Some(regex)) => {
             let expression = from_oniguruma(regex.text()?, &regex.place)?;
-            oniguruma::check_not_empty(&expression, &regex.place)?;
+            if match_lengths(&expression).0 == 0 {
+                // `tokenizers` then finds a match between any two characters.
+                let reason = format!("{expression:?} may match no characters");
+                return Err(regex.unsupported(reason));
+            }
             ReplacePattern::Regex(expression)
         }
         (Some(text), None) => {
@@ -108,7 +113,7 @@ fn write_step(step: &NormalizerStep) -> Option<Value> {
 pub(super) fn write_replace(pattern: &ReplacePattern, content: &str) -> Value {
     let pattern = match pattern {
         ReplacePattern::Literal(text) => json!({"String": text}),
-        ReplacePattern::Regex(regex) => json!({"Regex": oniguruma::to_oniguruma(regex)}),
+        ReplacePattern::Regex(regex) => json!({"Regex": to_oniguruma(regex)}),
     };
     json!({"type": "Replace", "pattern": pattern, "content": content})
 }

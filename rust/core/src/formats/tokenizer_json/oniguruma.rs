@@ -12,7 +12,6 @@ use fancy_regex::{Captures, Regex};
 
 use super::json::unsupported;
 use crate::error::Result;
-use crate::pretokenize::match_lengths;
 
 /// What is written differently: our form, and that of Oniguruma.
 const FORMS: [(&str, &str); 4] =
@@ -329,13 +328,4 @@ fn check_folding(pattern: &str, place: &str) -> Result<()> {
         return Err(unsupported(place, "a case-insensitive group contains other groups"));
     }
     Ok(())
-}
-
-/// Fails if an expression may match no characters: `tokenizers` then finds a match between any two
-/// characters.
-pub(super) fn check_not_empty(regex: &str, place: &str) -> Result<()> {
-    if match_lengths(regex).0 > 0 {
-        return Ok(());
-    }
-    Err(unsupported(place, format!("{regex:?} may match no characters")))
 }

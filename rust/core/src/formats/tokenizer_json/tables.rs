@@ -3,16 +3,13 @@
 //! Reading takes the JSON text of a table and returns its entries, whose names are borrowed from
 //! the text. Writing takes entries and returns the JSON text, an entry per line.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::fmt::{self, Write};
+use std::fmt::Write;
 
 use foldhash::fast::RandomState;
-use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::json::{Name, Object, invalid, kind_of, parse, twice, unsupported, value};
+use super::json::{Name, Object, invalid, parse, twice, unsupported};
 use crate::error::Result;
 use crate::memory;
 use crate::vocabulary::MAX_VOCAB_SIZE;
@@ -55,14 +52,8 @@ fn wrong_entry(table: &RawValue) -> crate::Error {
     let Some((name, id)) = entries.0.iter().find(is_wrong) else {
         return invalid(VOCABULARY, "expected names with ids");
     };
-    let place = format!("{VOCABULARY}[{:?}]", name.0);
-    match value(id, &place) {
-        Ok(Value::Number(number)) => {
-            invalid(place, format!("id {number} is not in 0 … {}", MAX_VOCAB_SIZE - 2))
-        }
-        Ok(other) => invalid(place, format!("expected a number, not {}", kind_of(&other))),
-        Err(error) => error,
-    }
+    let reason = format!("expected a number in 0 … {}, not {id}", MAX_VOCAB_SIZE - 2);
+    invalid(format!("{VOCABULARY}[{:?}]", name.0), reason)
 }
 
 /// Fails if two names have the same id.
@@ -93,30 +84,66 @@ pub(super) fn by_name<'a>(entries: &'a Entries<'_>) -> Result<IdsByName<'a>> {
 
 /// The entries of `model.merges` as ids. Of a pair that occurs twice, the last one counts.
 ///
-/// `prefix` is what the right part of a merge loses. Fails if a part or the result is not in the
-/// vocabulary.
+/// All are pairs, or all are texts with a space, as `tokenizers` reads them; of texts, it skips the
+/// first line of a `merges.txt`. `prefix` is what the right part of a merge loses. Fails if a part or
+/// the result is not in the vocabulary.
 pub(super) fn merges(table: &RawValue, ids: &IdsByName<'_>, prefix: &str) -> Result<Vec<MergeIds>> {
-    let entries: std::result::Result<Vec<JsonMerge<'_>>, _> = serde_json::from_str(table.get());
-    let Ok(entries) = entries else { return Err(wrong_merge(table)) };
-    let mut merges: Vec<MergeIds> = memory::with_room(entries.len())?;
+    let mut merges: Vec<MergeIds> = Vec::new();
     let mut joined = String::new();
-    for (number, merge) in entries.iter().enumerate() {
-        let JsonMerge::Pair(left, right) = merge else { continue };
+    let mut add = |number: usize, left: &str, right: &str| {
         let place = || format!("{MERGES}[{number}]");
         let id = |name: &str| {
             let missing = || invalid(place(), format!("{name:?} is not in the vocabulary"));
             ids.get(name).copied().ok_or_else(missing)
         };
-        let (first, second) = (id(&left.0)?, id(&right.0)?);
-        let Some(rest) = right.0.strip_prefix(prefix) else {
-            let reason = format!("{:?} does not begin with {prefix:?}, which it loses", right.0);
+        let (first, second) = (id(left)?, id(right)?);
+        let Some(rest) = right.strip_prefix(prefix) else {
+            let reason = format!("{right:?} does not begin with {prefix:?}, which it loses");
             return Err(unsupported(place(), reason));
         };
         joined.clear();
-        joined.extend([&*left.0, rest]);
-        merges.push([first, second, id(&joined)?]);
+        joined.extend([left, rest]);
+        memory::push(&mut merges, [first, second, id(&joined)?])
+    };
+    if let Ok(pairs) = serde_json::from_str::<Vec<[Name<'_>; 2]>>(table.get()) {
+        for (number, [left, right]) in pairs.iter().enumerate() {
+            add(number, &left.0, &right.0)?;
+        }
+        return Ok(last_ones(merges));
+    }
+    let texts: Vec<Name<'_>> = serde_json::from_str(table.get()).map_err(|_| wrong_merge(table))?;
+    for (number, Name(text)) in texts.iter().enumerate() {
+        if text.starts_with("#version") {
+            continue;
+        }
+        let parts = text.split_once(' ').filter(|(_, right)| !right.contains(' '));
+        let (left, right) = parts.ok_or_else(|| not_two_tokens(number))?;
+        add(number, left, right)?;
     }
     Ok(last_ones(merges))
+}
+
+/// The error for the first merge that is written in no way, or in another than the first one.
+fn wrong_merge(table: &RawValue) -> crate::Error {
+    let entries: Vec<&RawValue> = match parse(table.get(), MERGES) {
+        Ok(entries) => entries,
+        Err(error) => return error,
+    };
+    let are_pairs = entries.first().is_some_and(|merge| merge.get().starts_with('['));
+    let is_wrong = |merge: &&RawValue| {
+        if are_pairs {
+            serde_json::from_str::<[Name<'_>; 2]>(merge.get()).is_err()
+        } else {
+            serde_json::from_str::<Name<'_>>(merge.get()).is_err()
+        }
+    };
+    not_two_tokens(entries.iter().position(is_wrong).unwrap_or(0))
+}
+
+fn not_two_tokens(number: usize) -> crate::Error {
+    let reason = "a merge must be two tokens: in a list, or in a text with a space between them; all \
+                  merges are written in the same way";
+    invalid(format!("{MERGES}[{number}]"), reason)
 }
 
 /// The merges without those whose pair occurs again later.
@@ -130,93 +157,6 @@ fn last_ones(mut merges: Vec<MergeIds>) -> Vec<MergeIds> {
     merges.retain(|&[left, right, _]| pairs.insert((left, right)));
     merges.reverse();
     merges
-}
-
-/// The first merge that is not two texts.
-fn wrong_merge(table: &RawValue) -> crate::Error {
-    let entries: Vec<&RawValue> = match parse(table.get(), MERGES) {
-        Ok(entries) => entries,
-        Err(error) => return error,
-    };
-    let wrong = |(_, merge): &(usize, &&RawValue)| {
-        serde_json::from_str::<JsonMerge<'_>>(merge.get()).is_err()
-    };
-    let first_wrong = entries.iter().enumerate().find(wrong);
-    let (number, merge) = first_wrong.unwrap_or((0, &table));
-    let reason = match value(merge, MERGES) {
-        Ok(Value::String(text)) => {
-            format!("a merge must be two tokens with a space between them, not {text:?}")
-        }
-        Ok(Value::Array(parts)) if parts.len() != 2 => {
-            format!("a merge must be two tokens, not {}", parts.len())
-        }
-        Ok(Value::Array(parts)) => {
-            let kinds: Vec<&str> = parts.iter().map(kind_of).collect();
-            format!("a merge must be two strings, not {}", kinds.join(" and "))
-        }
-        Ok(value) => {
-            format!("a merge must be two tokens, not {}", kind_of(&value))
-        }
-        Err(error) => return error,
-    };
-    invalid(format!("{MERGES}[{number}]"), reason)
-}
-
-/// One merge, written as a pair or as a string with a space.
-enum JsonMerge<'a> {
-    Pair(Name<'a>, Name<'a>),
-    /// The first line of a `merges.txt`, which `tokenizers` skips.
-    Version,
-}
-
-struct JsonMergeVisitor;
-
-/// The two parts of a merge that is written as a string.
-fn parts<E: serde::de::Error>(text: &str) -> std::result::Result<Option<(&str, &str)>, E> {
-    if text.starts_with("#version") {
-        return Ok(None);
-    }
-    let parts = text.split_once(' ').filter(|(_, right)| !right.contains(' '));
-    parts.map(Some).ok_or_else(|| E::custom("not two parts"))
-}
-
-impl<'de> Visitor<'de> for JsonMergeVisitor {
-    type Value = JsonMerge<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("two strings")
-    }
-
-    fn visit_borrowed_str<E: serde::de::Error>(
-        self,
-        text: &'de str,
-    ) -> std::result::Result<JsonMerge<'de>, E> {
-        let name = |text: &'de str| Name(Cow::Borrowed(text));
-        let pair = parts(text)?.map(|(left, right)| JsonMerge::Pair(name(left), name(right)));
-        Ok(pair.unwrap_or(JsonMerge::Version))
-    }
-
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> std::result::Result<JsonMerge<'de>, E> {
-        let name = |text: &str| Name(Cow::Owned(text.to_owned()));
-        let pair = parts(text)?.map(|(left, right)| JsonMerge::Pair(name(left), name(right)));
-        Ok(pair.unwrap_or(JsonMerge::Version))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(
-        self,
-        mut seq: A,
-    ) -> std::result::Result<JsonMerge<'de>, A::Error> {
-        match (seq.next_element()?, seq.next_element()?, seq.next_element::<&RawValue>()?) {
-            (Some(left), Some(right), None) => Ok(JsonMerge::Pair(left, right)),
-            _ => Err(A::Error::custom("not two")),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for JsonMerge<'de> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        from.deserialize_any(JsonMergeVisitor)
-    }
 }
 
 // ---------------------------------------------------------------------------- writing
