@@ -10,7 +10,7 @@
     reason = "Python gives access to the storage of a str only through pointers"
 )]
 
-use bytepair::text::{CharUnit, from_utf8, measure, spread};
+use bytepair::text::{from_utf8, measure, spread};
 use bytepair::{Text, memory};
 use pyo3::prelude::*;
 use pyo3::types::string::PyStringData;
@@ -57,24 +57,25 @@ pub(crate) fn string<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, Py
             Ok(PyString::new(py, text))
         }
         // SAFETY: for 0xFF, Python stores units of one byte.
-        (1, chars) => unsafe { new::<u8>(py, text, chars, 0xFF) },
+        (1, chars) => unsafe { new(py, text, chars, 0xFF, |c| c as u8) },
         // SAFETY: for 0xFFFF, Python stores units of two bytes.
-        (2, chars) => unsafe { new::<u16>(py, text, chars, 0xFFFF) },
+        (2, chars) => unsafe { new(py, text, chars, 0xFFFF, |c| c as u16) },
         // SAFETY: for 0x10FFFF, Python stores units of four bytes.
-        (_, chars) => unsafe { new::<u32>(py, text, chars, 0x10_FFFF) },
+        (_, chars) => unsafe { new(py, text, chars, 0x10_FFFF, u32::from) },
     }
 }
 
-/// A new `str` of `chars` characters, the widest of which is at most `widest`.
+/// A new `str` of `chars` characters, the widest of which is at most `widest`. `of` makes their units.
 ///
 /// # Safety
 ///
 /// `U` must be the unit in which Python stores a `str` whose widest character is `widest`.
-unsafe fn new<'py, U: CharUnit>(
+unsafe fn new<'py, U: Copy + From<u8>>(
     py: Python<'py>,
     text: &str,
     chars: usize,
     widest: ffi::Py_UCS4,
+    of: impl Fn(char) -> U,
 ) -> PyResult<Bound<'py, PyString>> {
     let length = ffi::Py_ssize_t::try_from(chars)?;
     // SAFETY: null becomes Python's error. The new `str` holds `chars` units of the size of `U`, as
@@ -87,7 +88,7 @@ unsafe fn new<'py, U: CharUnit>(
         units.write_bytes(0, chars);
         (string, std::slice::from_raw_parts_mut(units, chars))
     };
-    spread(text, units);
+    spread(text, units, of);
     Ok(string.cast_into()?)
 }
 

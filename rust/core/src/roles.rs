@@ -107,17 +107,15 @@ impl Tokenizer {
     pub fn role(&self, role: Role) -> Option<(&str, u32)> {
         let special = || self.vocabulary().special_tokens();
         let token = |token_name: &str| special().find(|(name, _)| *name == token_name);
-        let note = self.notes().get(role.note()).map(String::as_str);
-        let token_of_note = match note {
-            Some("") => return None,
-            Some(name) => token(name),
-            None => None,
-        };
         let usual = || {
             let names: Vec<&str> = special().map(|(name, _)| name).collect();
             let usual = by_names(&names).into_iter().find(|(usual, _)| *usual == role);
             usual.and_then(|(_, name)| token(name))
         };
-        token_of_note.or_else(usual)
+        match self.notes().get(role.note()).map(String::as_str) {
+            Some("") => None,
+            Some(name) => token(name).or_else(usual),
+            None => usual(),
+        }
     }
 }

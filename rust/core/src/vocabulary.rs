@@ -238,11 +238,7 @@ impl Vocabulary {
     /// The number of bytes of an id; 0 for a hole or an unknown id.
     #[inline]
     pub fn token_length(&self, id: u32) -> usize {
-        let id = id as usize;
-        self.offsets
-            .get(id..)
-            .and_then(<[u32]>::first_chunk)
-            .map_or(0, |[start, end]| end.saturating_sub(*start) as usize)
+        range(&self.offsets, id as usize).map_or(0, |range| range.len())
     }
 
     /// The id of an ordinary token.

@@ -14,15 +14,11 @@ pub(super) struct PatternShape {
     pub(super) prefix: Prefix,
     /// How contractions such as `'s` and `'ll` are split.
     pub(super) contraction: Contraction,
-    /// Whether a word ends before an upper-case letter that follows a lower-case one.
-    pub(super) cased: bool,
     /// The largest number of digits in a pretoken; `None` for no limit.
     pub(super) digits: Option<u8>,
     /// The characters after punctuation that belong to its pretoken.
     pub(super) tail: Tail,
-    /// Whether white space is divided after its last newline: `\s*[\r\n]+`.
-    pub(super) newlines: bool,
-    /// Whether white space at the end of the text is one pretoken despite `newlines`: `\s+$`.
+    /// Whether white space at the end of the text is one pretoken despite newlines: `\s+$`.
     pub(super) whole_end: bool,
 }
 
@@ -31,7 +27,8 @@ pub(super) struct PatternShape {
 pub(super) enum Prefix {
     /// A space, which may precede digits as well.
     Space,
-    /// One character other than a letter, digit or newline.
+    /// One character other than a letter, digit or newline. White space is then divided after its
+    /// last newline: `\s*[\r\n]+`.
     Any,
 }
 
@@ -42,7 +39,8 @@ pub(super) enum Contraction {
     Lower,
     /// As separate pretokens, in any case.
     AnyCase,
-    /// At the end of a word, in any case.
+    /// At the end of a word, in any case. A word then ends before an upper-case letter that follows a
+    /// lower-case one.
     Suffix,
 }
 
@@ -63,43 +61,45 @@ const CASED: [&str; 2] = [
 ];
 
 impl PatternShape {
+    /// Whether case divides words.
+    pub(super) fn is_cased(self) -> bool {
+        self.contraction == Contraction::Suffix
+    }
+
     /// The shape of a pattern, if it is recognised.
     pub(super) fn of(pattern: &str) -> Option<Self> {
-        let parts = alternatives(pattern);
-        let mut rest = parts.iter().map(String::as_str).peekable();
+        let mut rest = alternatives(pattern).into_iter().peekable();
         let contraction = contraction(&mut rest);
-        let (prefix, cased) = match (rest.next()?, contraction) {
-            (r" ?\p{L}+", Some(_)) => (Prefix::Space, false),
-            (r"[^\r\n\p{L}\p{N}]?\p{L}+", Some(_)) => (Prefix::Any, false),
-            (first, None) if first == CASED[0] && rest.next()? == CASED[1] => (Prefix::Any, true),
+        let (prefix, contraction) = match (rest.next()?, contraction) {
+            (first, None) if first == CASED[0] && rest.next()? == CASED[1] => {
+                (Prefix::Any, Contraction::Suffix)
+            }
+            (first, Some(contraction)) => match &*greedy(first) {
+                r" ?\p{L}+" => (Prefix::Space, contraction),
+                r"[^\r\n\p{L}\p{N}]?\p{L}+" => (Prefix::Any, contraction),
+                _ => return None,
+            },
             _ => return None,
         };
-        let contraction = contraction.unwrap_or(Contraction::Suffix);
-        let digits = digits(rest.next()?, prefix)?;
-        let tail = match rest.next()? {
+        let digits = digits(&greedy(rest.next()?), prefix)?;
+        let tail = match &*greedy(rest.next()?) {
             r" ?[^\s\p{L}\p{N}]+" => Tail::None,
             r" ?[^\s\p{L}\p{N}]+[\r\n]*" => Tail::Newlines,
             r" ?[^\s\p{L}\p{N}]+[\r\n/]*" => Tail::NewlinesAndSlashes,
             _ => return None,
         };
-        let whole_end = rest.next_if_eq(&r"\s+$").is_some();
+        let whole_end = rest.next_if(|part| greedy(part) == r"\s+$").is_some();
         let newlines = rest.next_if(|part| [r"\s*[\r\n]+", r"\s*[\r\n]"].contains(part)).is_some();
-        let end: Vec<&str> = rest.collect();
         // A final `\s` is equivalent to `\s+`: an earlier alternative matches a longer run.
-        let ends = [r"\s+(?!\S)", r"\s+"] == *end || [r"\s+(?!\S)", r"\s"] == *end;
+        let ends = rest.next()? == r"\s+(?!\S)"
+            && [r"\s+", r"\s"].contains(&&*greedy(rest.next()?))
+            && rest.next().is_none();
         // A tail takes newlines that would otherwise match the rule for newlines. The published
         // patterns have both or neither, and both only with `Prefix::Any`; nothing else is tested.
         let is_tested = newlines == (tail != Tail::None) && newlines == (prefix == Prefix::Any);
         let whole_end = whole_end && newlines;
-        (ends && is_tested).then_some(Self {
-            prefix,
-            contraction,
-            cased,
-            digits,
-            tail,
-            newlines,
-            whole_end,
-        })
+        let shape = Self { prefix, contraction, digits, tail, whole_end };
+        (ends && is_tested).then_some(shape)
     }
 }
 
@@ -152,50 +152,29 @@ fn digits(part: &str, prefix: Prefix) -> Option<Option<u8>> {
         (r" ?\p{N}+", Prefix::Space) | (r"\p{N}+", Prefix::Any) => Some(None),
         (r"\p{N}", Prefix::Any) => Some(Some(1)),
         (part, Prefix::Any) => {
-            let most = part.strip_prefix(r"\p{N}{1,")?.strip_suffix('}')?;
+            let most = part.strip_prefix(r"\p{N}{1,")?;
+            let most = most.strip_suffix("}+").or(most.strip_suffix('}'))?;
             most.parse().ok().filter(|most| (1..=MAX_DIGITS).contains(most)).map(Some)
         }
         _ => None,
     }
 }
 
-/// The top-level alternatives of a pattern, with possessive repetitions made greedy.
-///
-/// In the recognised parts, the text after a repetition never starts with the repeated characters.
-/// So backtracking into it never helps, and both are equivalent.
-fn alternatives(pattern: &str) -> Vec<String> {
-    let (mut parts, mut depth, mut class) = (vec![String::new()], 0, false);
-    let mut characters = pattern.chars();
-    while let Some(c) = characters.next() {
-        match c {
-            '[' => class = true,
-            ']' => class = false,
-            '(' if !class => depth += 1,
-            ')' if !class => depth -= 1,
-            _ => (),
-        }
-        // Within a group or a class, `|` separates no alternatives of the whole pattern.
-        if c == '|' && depth == 0 && !class {
-            parts.push(String::new());
-            continue;
-        }
-        let part = parts.last_mut().expect("there is always a last part");
-        // A `+` after a repetition makes it possessive, and is left out.
-        if !(c == '+' && !class && ends_in_repetition(part)) {
-            part.push(c);
-        }
-        // An escaped character, as in `\(`, opens and closes nothing.
-        if c == '\\' {
-            part.extend(characters.next());
-        }
-    }
-    parts
+/// The top-level alternatives of a pattern. Parentheses in classes or escaped are counted like others:
+/// no recognised pattern has them.
+fn alternatives(pattern: &str) -> Vec<&str> {
+    let mut depth = 0;
+    let ends = |c: char| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        c == '|' && depth == 0
+    };
+    pattern.split(ends).collect()
 }
 
-/// Whether a part ends in `+`, `*`, `?` or `{1,3}`, but not in the braces of `\p{L}`.
-fn ends_in_repetition(part: &str) -> bool {
-    let braces = || part.rfind('{').is_some_and(|at| !part[..at].ends_with(r"\p"));
-    part.ends_with(['+', '*', '?']) || part.ends_with('}') && braces()
+/// A part with possessive repetitions made greedy. Both are equivalent where the text after a
+/// repetition never starts with the repeated characters, so that backtracking never helps.
+fn greedy(part: &str) -> String {
+    part.replace("++", "+").replace("*+", "*").replace("?+", "?")
 }
 
 #[cfg(test)]
@@ -236,6 +215,9 @@ mod tests {
             (r"\p{L}++", r"[\p{L}\p{M}]++"),
             (r"{1,3}", r"{2,3}"),
             (r"{1,3}", r"{1,0}"),
+            // Here, backtracking matters.
+            (r"\s+(?!\S)", r"\s++(?!\S)"),
+            (r"\s*[\r\n]", r"\s*+[\r\n]"),
             (r"|\s+(?!\S)", ""),
             (r"'(?i", r"`(?i"),
             (r" ?[^\s", r"[^\s"),

@@ -21,10 +21,11 @@ use crate::search::{Budget, Expression};
 /// A pre-tokenizer, ready to use.
 #[derive(Debug)]
 pub(crate) struct CompiledPreTokenizer {
-    steps: Vec<SplitStep>,
+    /// The kind of each step of the rules, and what it does.
+    steps: Vec<(&'static str, Vec<SplitStep>)>,
 }
 
-/// One step, with what must be compiled.
+/// A part of a step, with what must be compiled.
 #[derive(Debug)]
 enum SplitStep {
     Split {
@@ -32,42 +33,14 @@ enum SplitStep {
         behavior: Behavior,
         invert: bool,
     },
-    /// Each character of a class is a match.
-    Class {
-        class: Matcher,
-        behavior: Behavior,
-    },
     FixedLength(usize),
-    Scripts(Scripts),
-    Metaspace {
-        replacement: char,
-        prefix: SpacePrefix,
-        split: bool,
-    },
-    ByteLevel {
-        add_prefix_space: bool,
-        split: Option<Expression>,
-    },
-}
-
-/// Tells which characters are matches.
-#[derive(Debug)]
-enum Matcher {
-    Numeric,
+    Scripts(Vec<CharacterClass>),
+    /// A character for spaces, and where it is put besides.
+    Metaspace(char, SpacePrefix),
+    /// A space before each piece that does not start with one.
     Space,
-    One(char),
-    Class(CharacterClass),
-}
-
-impl Matcher {
-    fn has(&self, character: char) -> bool {
-        match self {
-            Self::Numeric => character.is_numeric(),
-            Self::Space => character.is_whitespace(),
-            Self::One(one) => character == *one,
-            Self::Class(class) => class.has(character),
-        }
-    }
+    /// GPT-2's character for each byte.
+    Characters,
 }
 
 /// The pieces of a text: ranges of its characters, in order; none is empty.
@@ -83,11 +56,8 @@ type MarkedRange = (Range<usize>, bool);
 impl CompiledPreTokenizer {
     /// Fails if a regular expression does not compile.
     pub(crate) fn new(pre_tokenizer: &PreTokenizer) -> Result<Self> {
-        let mut steps = Vec::new();
-        for step in &pre_tokenizer.steps {
-            compile(step, &mut steps)?;
-        }
-        Ok(Self { steps })
+        let steps = pre_tokenizer.steps.iter().map(|step| Ok((step.kind(), parts(step)?)));
+        Ok(Self { steps: steps.collect::<Result<_>>()? })
     }
 
     /// The pieces of a text, which begins a part of the original text.
@@ -102,100 +72,86 @@ impl CompiledPreTokenizer {
         let whole = 0..text.len();
         let ranges = if text.is_empty() { Vec::new() } else { vec![whole] };
         let mut pieces = Pieces { text, ranges };
-        for (number, step) in self.steps.iter().enumerate() {
-            memory::check(pieces.text.len().saturating_mul(BYTES_PER_CHAR))?;
-            growth.begin("pre_tokenizer", number, step.kind());
-            pieces = step.apply(pieces, start, &mut growth.time)?;
-            growth.add(utf8_bytes(&pieces.text))?;
-            pieces.ranges.retain(|range| !range.is_empty());
+        for (number, (kind, parts)) in self.steps.iter().enumerate() {
+            for part in parts {
+                memory::check(pieces.text.len().saturating_mul(BYTES_PER_CHAR))?;
+                growth.begin("pre_tokenizer", number, kind);
+                pieces = part.apply(pieces, start, &mut growth.time)?;
+                growth.add(utf8_bytes(&pieces.text))?;
+                pieces.ranges.retain(|range| !range.is_empty());
+            }
         }
         Ok(pieces)
     }
 }
 
-fn compile(step: &PreTokenizerStep, steps: &mut Vec<SplitStep>) -> Result<()> {
-    let class = |class, behavior| SplitStep::Class { class, behavior };
-    let punctuation = |behavior| class(Matcher::Class(CharacterClass::new(PUNCTUATION)), behavior);
+/// What a step of the rules does, one after the other.
+fn parts(step: &PreTokenizerStep) -> Result<Vec<SplitStep>> {
     let split = |regex: &str, behavior, invert| -> Result<SplitStep> {
         Ok(SplitStep::Split { expression: Expression::new(regex)?, behavior, invert })
     };
-    let compiled = match step {
-        PreTokenizerStep::Split { regex, behavior, invert } => split(regex, *behavior, *invert)?,
-        PreTokenizerStep::Digits { individual: true } => {
-            class(Matcher::Numeric, Behavior::Isolated)
+    let literal = |character: char| format!(r"\x{{{:x}}}", u32::from(character));
+    Ok(match step {
+        PreTokenizerStep::Split { regex, behavior, invert } => {
+            vec![split(regex, *behavior, *invert)?]
         }
-        PreTokenizerStep::Digits { individual: false } => {
-            class(Matcher::Numeric, Behavior::Contiguous)
+        PreTokenizerStep::Digits { individual } => {
+            let regex = if *individual { r"\p{N}" } else { r"\p{N}+" };
+            vec![split(regex, Behavior::Isolated, false)?]
         }
-        PreTokenizerStep::Punctuation(behavior) => punctuation(*behavior),
-        PreTokenizerStep::Whitespace => split(r"\w+|[^\w\s]+", Behavior::Removed, true)?,
-        PreTokenizerStep::WhitespaceSplit => class(Matcher::Space, Behavior::Removed),
-        PreTokenizerStep::Bert => {
-            steps.push(class(Matcher::Space, Behavior::Removed));
-            punctuation(Behavior::Isolated)
+        PreTokenizerStep::Punctuation(behavior) => vec![split(PUNCTUATION, *behavior, false)?],
+        PreTokenizerStep::Whitespace => vec![split(r"\w+|[^\w\s]+", Behavior::Removed, true)?],
+        PreTokenizerStep::WhitespaceSplit => vec![split(r"\s+", Behavior::Removed, false)?],
+        PreTokenizerStep::Bert => vec![
+            split(r"\s+", Behavior::Removed, false)?,
+            split(PUNCTUATION, Behavior::Isolated, false)?,
+        ],
+        PreTokenizerStep::Delimiter(one) => {
+            vec![split(&literal(*one), Behavior::Removed, false)?]
         }
-        PreTokenizerStep::Delimiter(one) => class(Matcher::One(*one), Behavior::Removed),
-        PreTokenizerStep::UnicodeScripts => SplitStep::Scripts(Scripts::new()),
-        PreTokenizerStep::FixedLength(length) => SplitStep::FixedLength(*length),
-        PreTokenizerStep::Metaspace { replacement, prefix, split } => {
-            SplitStep::Metaspace { replacement: *replacement, prefix: *prefix, split: *split }
+        PreTokenizerStep::UnicodeScripts => vec![SplitStep::Scripts(scripts())],
+        PreTokenizerStep::FixedLength(length) => vec![SplitStep::FixedLength(*length)],
+        PreTokenizerStep::Metaspace { replacement, prefix, split: splits } => {
+            let mut parts = vec![SplitStep::Metaspace(*replacement, *prefix)];
+            if *splits {
+                parts.push(split(&literal(*replacement), Behavior::MergedWithNext, false)?);
+            }
+            parts
         }
         PreTokenizerStep::ByteLevel { add_prefix_space, use_regex } => {
-            let split = use_regex.then(|| Expression::new(GPT2_SPLIT)).transpose()?;
-            SplitStep::ByteLevel { add_prefix_space: *add_prefix_space, split }
+            let mut parts = Vec::new();
+            if *add_prefix_space {
+                parts.push(SplitStep::Space);
+            }
+            if *use_regex {
+                parts.push(split(GPT2_SPLIT, Behavior::Isolated, false)?);
+            }
+            parts.push(SplitStep::Characters);
+            parts
         }
-    };
-    steps.push(compiled);
-    Ok(())
+    })
 }
 
 impl SplitStep {
-    /// The name of this kind of step in a `tokenizer.json`.
-    fn kind(&self) -> &'static str {
-        match self {
-            Self::Split { .. } | Self::Class { .. } => "Split",
-            Self::FixedLength(_) => "FixedLength",
-            Self::Scripts(_) => "UnicodeScripts",
-            Self::Metaspace { .. } => "Metaspace",
-            Self::ByteLevel { .. } => "ByteLevel",
-        }
-    }
-
     fn apply(&self, pieces: Pieces, start: PartStart, time: &mut Budget) -> Result<Pieces> {
         match self {
             Self::Split { expression, behavior, invert } => {
                 pieces.split(expression, *behavior, *invert, time)
             }
-            Self::Class { class, behavior } => {
-                Ok(pieces.divided(|text| cut(matches(text, class), *behavior)))
-            }
             Self::FixedLength(length) => Ok(pieces.divided(|text| {
                 let starts = (0..text.len()).step_by(*length);
                 starts.map(|at| at..(at + length).min(text.len())).collect()
             })),
-            Self::Scripts(scripts) => Ok(pieces.divided(|text| scripts.divide(text))),
-            Self::Metaspace { replacement, prefix, split } => {
-                let spaced =
-                    pieces.each(|text, at| metaspace(text, *replacement, *prefix, at, start))?;
-                if !split {
-                    return Ok(spaced);
-                }
-                let is_mark = Matcher::One(*replacement);
-                let behavior = Behavior::MergedWithNext;
-                Ok(spaced.divided(|text| cut(matches(text, &is_mark), behavior)))
+            Self::Scripts(scripts) => Ok(pieces.divided(|text| by_script(scripts, text))),
+            Self::Metaspace(replacement, prefix) => {
+                pieces.each(|text, at| metaspace(text, *replacement, *prefix, at, start))
             }
-            Self::ByteLevel { add_prefix_space, split } => {
-                let begins = |at: usize| at > 0 || start != PartStart::Inside;
-                let mut pieces = pieces.each(|text, at| {
-                    let adds = *add_prefix_space && begins(at) && text[0].character != ' ';
-                    prepended(adds.then_some(' '), text)
-                })?;
-                if let Some(expression) = split {
-                    pieces = pieces.split(expression, Behavior::Isolated, false, time)?;
-                    pieces.ranges.retain(|range| !range.is_empty());
-                }
-                pieces.each(|text, _| mapped(&text))
-            }
+            Self::Space => pieces.each(|text, at| {
+                let begins = at > 0 || start != PartStart::Inside;
+                let adds = begins && text[0].character != ' ';
+                prepended(adds.then_some(' '), text)
+            }),
+            Self::Characters => pieces.each(|text, _| characters(&text)),
         }
     }
 }
@@ -248,33 +204,14 @@ impl Pieces {
     }
 }
 
-/// The parts of a piece; each character of a class is a match.
-fn matches(text: &[AlignedChar], class: &Matcher) -> Vec<MarkedRange> {
-    let mut parts: Vec<MarkedRange> = Vec::new();
-    for (at, c) in text.iter().enumerate() {
-        // Characters that do not match are one part; each that matches is its own.
-        match (class.has(c.character), parts.last_mut()) {
-            (false, Some((range, false))) => range.end = at + 1,
-            (is_match, _) => parts.push((at..at + 1, is_match)),
-        }
-    }
-    parts
-}
-
 /// The pieces that parts become.
 fn cut(parts: Vec<MarkedRange>, behavior: Behavior) -> Vec<Range<usize>> {
     let parts = match behavior {
         Behavior::Isolated => parts,
         Behavior::Removed => parts.into_iter().filter(|(_, is_match)| !is_match).collect(),
         Behavior::Contiguous => {
-            let mut joined: Vec<MarkedRange> = Vec::new();
-            for (range, is_match) in parts {
-                match joined.last_mut() {
-                    Some((last, same)) if *same == is_match => last.end = range.end,
-                    _ => joined.push((range, is_match)),
-                }
-            }
-            joined
+            let runs = parts.chunk_by(|one, next| one.1 == next.1);
+            runs.map(|run| (run[0].0.start..run[run.len() - 1].0.end, run[0].1)).collect()
         }
         Behavior::MergedWithPrevious => {
             with_neighbour(parts.into_iter(), |one, next| one.start..next.end)
@@ -331,7 +268,7 @@ fn metaspace(
 }
 
 /// GPT-2's character for each byte.
-fn mapped(text: &[AlignedChar]) -> Result<AlignedText> {
+fn characters(text: &[AlignedChar]) -> Result<AlignedText> {
     let mut result = memory::with_room(utf8_bytes(text))?;
     for c in text {
         let bytes = c.character.encode_utf8(&mut [0; 4]).bytes().map(character).collect::<Vec<_>>();
@@ -341,13 +278,6 @@ fn mapped(text: &[AlignedChar]) -> Result<AlignedText> {
 }
 
 // ---------------------------------------------------------------------------- scripts
-
-/// Divides a text where the script changes; a space has any script. Hiragana, katakana and Chinese
-/// characters are one script. Spaces before the first character with a script are left out.
-#[derive(Debug)]
-struct Scripts {
-    classes: Vec<CharacterClass>,
-}
 
 /// The scripts of Unicode, as `regex_syntax` names them.
 const SCRIPTS: &str = "Adlam Ahom Anatolian_Hieroglyphs Arabic Armenian Avestan Balinese Bamum \
@@ -365,37 +295,31 @@ const SCRIPTS: &str = "Adlam Ahom Anatolian_Hieroglyphs Arabic Armenian Avestan 
     Sora_Sompeng Sundanese Syloti_Nagri Syriac Tagalog Tagbanwa Tai_Le Tai_Tham Tai_Viet Takri Tamil \
     Tangut Telugu Thaana Thai Tibetan Tifinagh Tirhuta Ugaritic Vai Warang_Citi Yi Common";
 
-impl Scripts {
-    fn new() -> Self {
-        let class = |name: &str| match name {
-            "Han" => CharacterClass::new(
-                r"[[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u{30FC}]&&\p{Age=9.0}]",
-            ),
-            name => {
-                CharacterClass::new(&format!(r"[\p{{Script={name}}}&&\p{{Age=9.0}}--\u{{30FC}}]"))
-            }
-        };
-        Self { classes: SCRIPTS.split_whitespace().map(class).collect() }
-    }
+/// The characters of each script; Hiragana, katakana and Chinese characters are one script.
+fn scripts() -> Vec<CharacterClass> {
+    let class = |name: &str| match name {
+        "Han" => CharacterClass::new(
+            r"[[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u{30FC}]&&\p{Age=9.0}]",
+        ),
+        name => CharacterClass::new(&format!(r"[\p{{Script={name}}}&&\p{{Age=9.0}}--\u{{30FC}}]")),
+    };
+    SCRIPTS.split_whitespace().map(class).collect()
+}
 
-    /// The number of the script of a character; one number for characters without.
-    fn of(&self, character: char) -> usize {
-        let position = self.classes.iter().position(|class| class.has(character));
-        position.unwrap_or(self.classes.len())
-    }
-
-    fn divide(&self, text: &[AlignedChar]) -> Vec<Range<usize>> {
-        let (mut starts, mut last) = (Vec::new(), None);
-        for (at, c) in text.iter().enumerate().filter(|(_, c)| c.character != ' ') {
-            let script = Some(self.of(c.character));
-            if script != last {
-                starts.push(at);
-            }
-            last = script;
+/// The parts of a text between changes of the script; a space has any script. Spaces before the first
+/// character with a script are left out.
+fn by_script(scripts: &[CharacterClass], text: &[AlignedChar]) -> Vec<Range<usize>> {
+    let (mut starts, mut last) = (Vec::new(), None);
+    for (at, c) in text.iter().enumerate().filter(|(_, c)| c.character != ' ') {
+        // Characters without a script have one number, too.
+        let script = scripts.iter().position(|class| class.has(c.character));
+        if last != Some(script) {
+            starts.push(at);
         }
-        let ends = starts.iter().skip(1).copied().chain([text.len()]);
-        starts.iter().zip(ends).map(|(&start, end)| start..end).collect()
+        last = Some(script);
     }
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    starts.iter().zip(ends).map(|(&start, end)| start..end).collect()
 }
 
 #[cfg(test)]

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::machine::Instant;
+use crate::machine::simd::SimdLevel;
 use crate::memory;
 use crate::parallel::interrupt;
 use crate::pretokenize::ends::{Boundary, PretokenEnds};
 use crate::pretokenize::pattern::Pattern;
 use crate::pretokenize::pattern_shape::{PatternShape, ends_between};
-use crate::pretokenize::scan::Scanner;
+use crate::pretokenize::scan;
 use crate::pretokenize::table::TableSplitter;
 use crate::search::{Budget, Expression};
 use crate::text::Text;
@@ -23,6 +24,9 @@ const LAST_BYTES: usize = if cfg!(test) { 8 } else { 2048 };
 
 /// How long an automaton is compared with the engine; for published patterns it takes milliseconds.
 const MAX_COMPARISON: Duration = Duration::from_secs(2);
+
+/// A lower limit on backtracking, for comparing a few short texts with another tier.
+pub(super) const LOW_LIMIT: usize = 2_000;
 
 /// The number of pretokens at the end of a text among which a position without a cut is searched.
 const LAST_PRETOKENS: usize = 10;
@@ -45,12 +49,12 @@ pub struct Splitter {
 /// The implementations of splitting.
 #[derive(Debug)]
 enum Tier {
-    /// The published patterns and their variations.
-    Scan(Scanner),
+    /// The published patterns and their variations. Only tests scan without vector instructions.
+    Scan(PatternShape, Option<SimdLevel>),
     /// Other patterns whose matches an automaton finds.
     Table(Box<TableSplitter>),
     /// Any pattern; the reference for the other tiers.
-    Regex(Box<RegexSplitter>),
+    Regex(Box<Expression>),
     /// Several steps; each splits the pieces of the previous one.
     Steps(Vec<Splitter>),
     /// Splits nothing.
@@ -79,7 +83,7 @@ impl Splitter {
 
     fn of_step(regex: &str) -> Result<Self> {
         match PatternShape::of(regex) {
-            Some(shape) => Ok(Self { tier: Tier::Scan(Scanner::new(shape)) }),
+            Some(shape) => Ok(Self { tier: Tier::Scan(shape, Some(SimdLevel::current())) }),
             None => Self::by_table(regex)?.map_or_else(|| Self::by_regex_of(regex), Ok),
         }
     }
@@ -92,11 +96,11 @@ impl Splitter {
     /// does not know the expression, or finds both wrong.
     pub fn by_table(regex: &str) -> Result<Option<Self>> {
         let Some(table) = TableSplitter::new(regex) else { return Ok(None) };
-        let engine = RegexSplitter::with_low_limit(regex)?;
+        let engine = Expression::with_backtrack_limit(regex, LOW_LIMIT)?;
         let started = Instant::now();
         let is_late = || started.elapsed() >= MAX_COMPARISON;
-        let difference =
-            table.difference(|text| if is_late() { None } else { engine.ends(text).ok() });
+        let difference = table
+            .difference(|text| if is_late() { None } else { ends_by_search(&engine, text).ok() });
         if is_late() {
             return Ok(None);
         }
@@ -108,7 +112,7 @@ impl Splitter {
         if judge.is_some() && table.difference(judged).is_none() {
             return Ok(Some(Self { tier: Tier::Table(Box::new(table)) }));
         }
-        if judge.is_some() && judged(&text) == engine.ends(&text).ok() {
+        if judge.is_some() && judged(&text) == ends_by_search(&engine, &text).ok() {
             return Ok(None);
         }
         let reason = format!("the engines for regular expressions split {text:?} differently");
@@ -121,13 +125,13 @@ impl Splitter {
     }
 
     fn by_regex_of(regex: &str) -> Result<Self> {
-        Ok(Self { tier: Tier::Regex(Box::new(RegexSplitter::new(regex)?)) })
+        Ok(Self { tier: Tier::Regex(Box::new(Expression::new(regex)?)) })
     }
 
     /// Whether [`fill`](Self::fill) may fail, or take long for a short text.
     pub fn may_fail(&self) -> bool {
         match &self.tier {
-            Tier::Scan(_) | Tier::Whole => false,
+            Tier::Scan(..) | Tier::Whole => false,
             Tier::Table(table) => table.reads_far,
             Tier::Regex(_) => true,
             Tier::Steps(steps) => steps.iter().any(Self::may_fail),
@@ -162,11 +166,11 @@ impl Splitter {
     ) -> Result<()> {
         ends.clear();
         match &self.tier {
-            Tier::Scan(scanner) => scanner.fill(text, start, ends),
+            Tier::Scan(shape, level) => scan::fill(*shape, *level, text, start, ends),
             Tier::Table(table) => table.fill(text, start, ends, budget)?,
-            Tier::Regex(splitter) => {
+            Tier::Regex(expression) => {
                 let budget = budget.expect("a pattern that may fail has a budget");
-                splitter.fill(text, start, ends, budget)?;
+                fill_by_search(expression, text, start, ends, budget)?;
             }
             Tier::Steps(steps) => ends.more = Self::fill_by(steps, text, start, budget)?,
             Tier::Whole => ends.push(text.len()),
@@ -221,9 +225,9 @@ impl Splitter {
     /// Compile a published pattern for every scanner that this processor can run.
     #[cfg(test)]
     pub(super) fn every_scanner(regex: &str) -> Vec<Self> {
-        let scanners = PatternShape::of(regex).map(Scanner::on_all_levels);
-        let scanners = scanners.into_iter().flatten();
-        scanners.map(|scanner| Self { tier: Tier::Scan(scanner) }).collect()
+        let levels = SimdLevel::all().into_iter().map(Some).chain([None]);
+        let tiers = levels.filter_map(|level| Some(Tier::Scan(PatternShape::of(regex)?, level)));
+        tiers.map(|tier| Self { tier }).collect()
     }
 
     /// A position after `from` where `text` may be cut in two without changing its pretokens, if
@@ -282,8 +286,8 @@ impl Splitter {
     /// anyway. Later steps do not matter.
     pub(super) fn boundary(&self, before: char, at: char) -> Boundary {
         match &self.tier {
-            Tier::Scan(_) if ends_between(before, at) => Boundary::End,
-            Tier::Scan(_) | Tier::Regex(_) | Tier::Whole => Boundary::Unknown,
+            Tier::Scan(..) if ends_between(before, at) => Boundary::End,
+            Tier::Scan(..) | Tier::Regex(_) | Tier::Whole => Boundary::Unknown,
             Tier::Table(table) => table.boundary(before, at),
             Tier::Steps(steps) => {
                 let mut boundaries = steps.iter().map(|step| step.boundary(before, at));
@@ -312,7 +316,7 @@ impl Splitter {
         if let Some(cut) = self.cut(text, from) {
             return Ok(cut);
         }
-        let Tier::Scan(_) = self.tier else { return Ok(0) };
+        let Tier::Scan(..) = self.tier else { return Ok(0) };
         // With a cut in the middle of the text, the first half need not be split.
         from = self.cut(text, text.len() / 2).unwrap_or(0);
         // The starts of the last pretokens and the end of the text, once all are split.
@@ -342,14 +346,14 @@ impl Splitter {
     /// Whether the pattern has a published shape, for which [`certain`](Self::certain) finds the
     /// most.
     pub(crate) fn is_scan(&self) -> bool {
-        matches!(self.tier, Tier::Scan(_))
+        matches!(self.tier, Tier::Scan(..))
     }
 
     /// The name of the tier: `"regex"`, `"table"`, `"steps"`, `"whole"`, or, for a scanner, the name of its
     /// instructions: `"avx512"`, `"avx2"`, `"neon"`, `"portable"`.
     pub fn tier(&self) -> &'static str {
         match &self.tier {
-            Tier::Scan(scanner) => scanner.name(),
+            Tier::Scan(_, level) => level.map_or("scalar", SimdLevel::name),
             Tier::Table(_) => "table",
             Tier::Regex(_) => "regex",
             Tier::Steps(_) => "steps",
@@ -358,7 +362,7 @@ impl Splitter {
     }
 }
 
-/// The ends of the pretokens of a text, as [`RegexSplitter`] finds them with another engine.
+/// The ends of the pretokens of a text, as the engine finds them with another engine.
 fn ends_of_matches(regex: &regex_automata::meta::Regex, text: &str) -> Vec<usize> {
     let matches = regex.find_iter(text).filter(|hit| !hit.is_empty());
     let mut ends: Vec<usize> = matches.flat_map(|hit| [hit.start(), hit.end()]).collect();
@@ -368,63 +372,38 @@ fn ends_of_matches(regex: &regex_automata::meta::Regex, text: &str) -> Vec<usize
     ends
 }
 
-// ---------------------------------------------------------------------------- regex
-//
-// Splits by any pattern with a backtracking regular-expression engine: slow and general. Tests
-// compare all faster tiers with it.
-//
-// An empty match is ignored. Text that no match covers is a pretoken of its own, so no byte is
-// lost.
-
-/// A lower limit on backtracking, for comparing a few short texts with another tier.
-const LOW_LIMIT: usize = 2_000;
-
-/// Splits by a compiled regular expression.
-#[derive(Debug)]
-pub(super) struct RegexSplitter {
-    expression: Expression,
+/// The ends of the pretokens of a text that is shorter than a buffer, as the engine finds them.
+pub(super) fn ends_by_search(expression: &Expression, text: &str) -> Result<Vec<usize>> {
+    let mut ends = PretokenEnds::default();
+    fill_by_search(expression, text, 0, &mut ends, &mut Budget::new(text.len()))?;
+    Ok(ends.as_slice().to_vec())
 }
 
-impl RegexSplitter {
-    pub(super) fn new(regex: &str) -> Result<Self> {
-        Ok(Self { expression: Expression::new(regex)? })
-    }
-
-    /// A splitter with the lower limit on backtracking.
-    pub(super) fn with_low_limit(regex: &str) -> Result<Self> {
-        Ok(Self { expression: Expression::with_backtrack_limit(regex, LOW_LIMIT)? })
-    }
-
-    /// The ends of the pretokens of a text that is shorter than a buffer.
-    pub(super) fn ends(&self, text: &str) -> Result<Vec<usize>> {
-        let mut ends = PretokenEnds::default();
-        self.fill(text, 0, &mut ends, &mut Budget::new(text.len()))?;
-        Ok(ends.as_slice().to_vec())
-    }
-
-    /// Push the ends of the pretokens from `start` on, until `ends` is full or the text ends.
-    pub(super) fn fill(
-        &self,
-        text: &str,
-        start: usize,
-        ends: &mut PretokenEnds,
-        budget: &mut Budget,
-    ) -> Result<()> {
-        let mut done = start;
-        // One match may push two ends.
-        while done < text.len() && ends.spare_capacity() >= 2 {
-            let next = self.expression.next(text, done, budget)?;
-            let next = next.unwrap_or(text.len()..text.len());
-            if next.start > done {
-                ends.push(next.start);
-            }
-            if !next.is_empty() {
-                ends.push(next.end);
-            }
-            done = next.end;
+/// Push the ends of the pretokens from `start` on, until `ends` is full or the text ends.
+///
+/// The engine backtracks: it is slow and general, and tests compare all faster tiers with it. An
+/// empty match is ignored. Text that no match covers is a pretoken of its own, so no byte is lost.
+pub(super) fn fill_by_search(
+    expression: &Expression,
+    text: &str,
+    start: usize,
+    ends: &mut PretokenEnds,
+    budget: &mut Budget,
+) -> Result<()> {
+    let mut done = start;
+    // One match may push two ends.
+    while done < text.len() && ends.spare_capacity() >= 2 {
+        let next = expression.next(text, done, budget)?;
+        let next = next.unwrap_or(text.len()..text.len());
+        if next.start > done {
+            ends.push(next.start);
         }
-        Ok(())
+        if !next.is_empty() {
+            ends.push(next.end);
+        }
+        done = next.end;
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::{Decoder, DecoderStep, PreTokenizerStep, TextRules};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::search::Budget;
-use crate::search::{MAX_WRITTEN_BYTES, written_bytes};
+use crate::search::{MAX_WRITTEN_BYTES, too_many, written_bytes};
 
 /// Bytes that a step may make of each byte of a text.
 const BYTES_PER_BYTE: usize = 64;
@@ -154,10 +154,7 @@ pub(crate) fn check_expressions(bytes: impl Iterator<Item = usize>) -> Result<()
     if bytes <= MAX_WRITTEN_BYTES {
         return Ok(());
     }
-    let reason = format!(
-        "the regular expressions of the text rules have {bytes} bytes, if repetitions are written \
-         out; {MAX_WRITTEN_BYTES} are possible"
-    );
+    let reason = format!("the regular expressions of the text rules count as {}", too_many(bytes));
     Err(Error::Vocabulary { reason: reason.into() })
 }
 

@@ -35,8 +35,7 @@ impl Expression {
 
     /// The same with another limit on backtracking.
     pub(crate) fn with_backtrack_limit(regex: &str, limit: usize) -> Result<Self> {
-        check_length(regex)?;
-        check_repetitions(regex)?;
+        check(regex)?;
         RegexBuilder::new(regex)
             .backtrack_limit(limit)
             .delegate_size_limit(AUTOMATON_LIMIT_BYTES)
@@ -222,24 +221,25 @@ fn written(expr: &Expr) -> usize {
     inside.saturating_mul(times).saturating_add(PART_BYTES)
 }
 
-/// Fails with [`Error::Pattern`] if an expression is too long, or if memory is short for its automaton.
-pub(super) fn check_length(regex: &str) -> Result<()> {
-    let bytes = written_bytes(regex);
-    if bytes <= MAX_WRITTEN_BYTES {
-        return memory::check(bytes * MEMORY_PER_BYTE);
-    }
-    let reason = format!(
-        "it has {bytes} bytes, if repetitions are written out; {MAX_WRITTEN_BYTES} are possible"
-    );
-    let beginning = regex.chars().take(SHOWN_CHARS).collect();
-    Err(Error::Pattern { pattern: beginning, at: None, reason })
+/// What errors say about expressions with too many bytes.
+pub(crate) fn too_many(bytes: usize) -> String {
+    format!(
+        "{bytes} bytes, with repetitions written out and at least {CLASS_BYTES} for each class; \
+         {MAX_WRITTEN_BYTES} are possible"
+    )
 }
 
-/// Fails with [`Error::Pattern`] if an expression repeats a part that tries to match no characters before
-/// it tries others.
-pub(super) fn check_repetitions(regex: &str) -> Result<()> {
-    let Some(expr) = parsed(regex) else { return Ok(()) };
-    if !repeats_early_end(&expr) {
+/// Fails with [`Error::Pattern`] if an expression is too long, if memory is short for its automaton, or
+/// if it repeats a part that tries to match no characters before it tries others.
+fn check(regex: &str) -> Result<()> {
+    let bytes = written_bytes(regex);
+    if bytes > MAX_WRITTEN_BYTES {
+        let reason = format!("it counts as {}", too_many(bytes));
+        let beginning = regex.chars().take(SHOWN_CHARS).collect();
+        return Err(Error::Pattern { pattern: beginning, at: None, reason });
+    }
+    memory::check(bytes * MEMORY_PER_BYTE)?;
+    if !parsed(regex).is_some_and(|expr| repeats_early_end(&expr)) {
         return Ok(());
     }
     let reason = "it repeats a part that may match no characters before it tries to match some, and \
@@ -393,7 +393,7 @@ mod tests {
         }
         let long = "a".repeat(MAX_WRITTEN_BYTES + 1);
         for regex in [r"(?!\p{L}{20})a".repeat(5000), long, r"\p{L}{99999}".to_owned()] {
-            assert!(matches!(check_length(&regex), Err(Error::Pattern { .. })));
+            assert!(matches!(check(&regex), Err(Error::Pattern { .. })));
         }
     }
 
@@ -409,7 +409,7 @@ mod tests {
             r"(a)(?:\1|b)+",
             r"(?!(?:a??)+b)",
         ] {
-            assert!(matches!(check_repetitions(regex), Err(Error::Pattern { .. })), "{regex}");
+            assert!(matches!(check(regex), Err(Error::Pattern { .. })), "{regex}");
         }
         for regex in [
             r"(?:a|b?)+",
@@ -422,10 +422,10 @@ mod tests {
             r"(?:a+?|b)+",
             r"(a*)*\1b",
         ] {
-            assert_eq!(check_repetitions(regex), Ok(()), "{regex}");
+            assert_eq!(check(regex), Ok(()), "{regex}");
         }
         let names = Pattern::names().filter_map(Pattern::named);
-        assert!(names.into_iter().all(|it| check_repetitions(it.regex().unwrap()).is_ok()));
+        assert!(names.into_iter().all(|it| check(it.regex().unwrap()).is_ok()));
     }
 
     #[test]

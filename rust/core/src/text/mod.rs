@@ -149,16 +149,14 @@ impl<'a> Text<'a> {
     /// The low surrogate that the text starts with, and the high surrogate that it ends with, if
     /// any: the halves of pairs that continue in other texts.
     pub(crate) fn half_pairs(&self) -> (Option<u16>, Option<u16>) {
-        let unit = |first: bool| match self {
-            Self::Utf16(units) => if first { units.first() } else { units.last() }.copied(),
-            Self::Utf32(units) => {
-                let unit = if first { units.first() } else { units.last() };
-                unit.and_then(|&unit| u16::try_from(unit).ok())
-            }
-            _ => None,
+        let narrow = |unit: Option<&u32>| unit.and_then(|&unit| u16::try_from(unit).ok());
+        let (first, last) = match self {
+            Self::Utf16(units) => (units.first().copied(), units.last().copied()),
+            Self::Utf32(units) => (narrow(units.first()), narrow(units.last())),
+            _ => (None, None),
         };
-        let (low, high) = (0xDC00..0xE000, 0xD800..0xDC00);
-        (unit(true).filter(|at| low.contains(at)), unit(false).filter(|at| high.contains(at)))
+        let is_low = |unit: &u16| (0xDC00..0xE000).contains(unit);
+        (first.filter(is_low), last.filter(|unit| (0xD800..0xDC00).contains(unit)))
     }
 
     /// Split the text at unit `at`, which must not be inside a character.
@@ -265,7 +263,7 @@ fn find_in_utf8(
 /// ```
 pub fn measure(text: &str) -> (usize, usize) {
     let (mut widest, mut count) = (0, 0);
-    for block in transcode::blocks(text) {
+    for block in text.as_bytes().chunks(transcode::BLOCK_BYTES) {
         // The largest byte of UTF-8 is a lead, if there is any, and a greater code point never has
         // a smaller lead. Both loops have no branch, and the second finds the block in the cache.
         widest = block.iter().fold(widest, |widest: u8, &byte| widest.max(byte));
@@ -281,36 +279,13 @@ pub fn measure(text: &str) -> (usize, usize) {
     (width, count)
 }
 
-/// An integer that holds one character.
-pub trait CharUnit: Copy + From<u8> {
-    /// The low bits of the character: the whole character if it is narrow enough.
-    fn of(character: char) -> Self;
-}
-
-macro_rules! units {
-    ($($kind:ty),*) => {$(
-        impl CharUnit for $kind {
-            fn of(character: char) -> Self {
-                character as Self
-            }
-        }
-    )*};
-}
-
-units!(u8, u16);
-
-impl CharUnit for u32 {
-    fn of(character: char) -> Self {
-        character.into()
-    }
-}
-
-/// Write a text with one unit per character. [`measure`] returns the width and the number of units.
+/// Write a text with one unit per character, which `of` makes. [`measure`] returns the width and the
+/// number of units.
 ///
 /// # Panics
 ///
 /// If `out` does not have exactly one unit per character.
-pub fn spread<U: CharUnit>(text: &str, out: &mut [U]) {
+pub fn spread<U: Copy + From<u8>>(text: &str, out: &mut [U], of: impl Fn(char) -> U) {
     let (mut rest, mut done) = (text, 0);
     while let Some(run) = rest.as_bytes().first_chunk::<RUN_UNITS>() {
         if run.is_ascii()
@@ -325,14 +300,14 @@ pub fn spread<U: CharUnit>(text: &str, out: &mut [U]) {
             let whole = (0..=RUN_UNITS).rev().find(|&at| rest.is_char_boundary(at));
             let (part, after) = rest.split_at(whole.unwrap_or(0));
             for character in part.chars() {
-                out[done] = U::of(character);
+                out[done] = of(character);
                 done += 1;
             }
             rest = after;
         }
     }
     for character in rest.chars() {
-        out[done] = U::of(character);
+        out[done] = of(character);
         done += 1;
     }
     assert_eq!(done, out.len(), "one unit per character");
@@ -393,16 +368,16 @@ mod tests {
             let limits = [(0, 0x80), (1, 0x100), (2, 0x1_0000), (4, 0x11_0000)];
             prop_assert_eq!(width, limits.iter().find(|(_, limit)| widest < *limit).unwrap().0);
             let mut wide = vec![0u32; count];
-            spread(&text, &mut wide);
+            spread(&text, &mut wide, u32::from);
             prop_assert_eq!(&wide, &chars);
             if width <= 2 {
                 let mut units = vec![0u16; count];
-                spread(&text, &mut units);
+                spread(&text, &mut units, |c| c as u16);
                 prop_assert!(units.iter().map(|&unit| u32::from(unit)).eq(chars.iter().copied()));
             }
             if width <= 1 {
                 let mut units = vec![0u8; count];
-                spread(&text, &mut units);
+                spread(&text, &mut units, |c| c as u8);
                 prop_assert!(units.iter().map(|&unit| u32::from(unit)).eq(chars));
             }
         }

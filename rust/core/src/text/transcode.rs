@@ -254,7 +254,7 @@ pub(super) fn pairs<U: Copy + Into<u32>>(units: &[U]) -> Result<Vec<i64>> {
 
 /// The largest number of bytes for which a sum of one byte cannot overflow. Such a sum is
 /// vectorized.
-const BLOCK_BYTES: usize = u8::MAX as usize;
+pub(super) const BLOCK_BYTES: usize = u8::MAX as usize;
 
 /// Whether a byte of UTF-8 is the first one of a character.
 ///
@@ -301,11 +301,6 @@ pub fn first_chars(text: &[u8], most: usize) -> usize {
 pub(super) fn count_in_block(block: &[u8]) -> usize {
     debug_assert!(block.len() <= BLOCK_BYTES, "the sum has one byte");
     usize::from(block.iter().map(|&byte| u8::from(starts_char(byte))).sum::<u8>())
-}
-
-/// The blocks of a text for [`count_in_block`].
-pub(super) fn blocks(text: &str) -> impl Iterator<Item = &[u8]> {
-    text.as_bytes().chunks(BLOCK_BYTES)
 }
 
 #[cfg(test)]

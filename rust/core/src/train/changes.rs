@@ -17,9 +17,11 @@ pub(super) type Neighbour = u32;
 /// The changes of a batch, grouped by merge.
 #[derive(Default)]
 pub(super) struct Changes {
-    merge: Merge,
-    /// How many times each pair is merged.
-    replacements: Vec<u64>,
+    /// The current merge.
+    pub(super) merge: Merge,
+    /// How many occurrences each merge replaced. This is the count of its pair, except for a pair of
+    /// two equal tokens, whose occurrences may overlap.
+    pub(super) replacements: Vec<u64>,
     /// The first id of the batch. A pair with such an id is created within the batch.
     first_new: u32,
     /// The changes of the current merge by neighbour, and the neighbours that have changes.
@@ -30,7 +32,7 @@ pub(super) struct Changes {
     removed: Vec<(TokenPair, u64)>,
     pub(super) removed_by_index: Vec<(u32, u64)>,
     /// Removed occurrences of pairs that are created within the batch.
-    removed_in_batch: Vec<(TokenPair, u64)>,
+    pub(super) removed_in_batch: Vec<(TokenPair, u64)>,
     /// The counts of created pairs, and the words that contain these pairs.
     created: Vec<(Neighbour, u64)>,
     created_in: Vec<(Neighbour, Word)>,
@@ -71,17 +73,6 @@ impl Changes {
         if let Some(replacements) = self.replacements.last_mut() {
             *replacements += count;
         }
-    }
-
-    /// How many occurrences a merge of the batch replaced. This is the count of its pair, except
-    /// for a pair of two equal tokens, whose occurrences may overlap.
-    pub(super) fn replacements(&self, merge: usize) -> u64 {
-        self.replacements[merge]
-    }
-
-    /// The id of the token that the current merge creates.
-    pub(super) fn new_id(&self) -> u32 {
-        self.merge.new
     }
 
     /// Record that the pair is merged in a word with this count, between the tokens `before` and
@@ -163,11 +154,6 @@ impl Changes {
         pairs.find_all(&self.removed, &mut self.removed_by_index)
     }
 
-    /// Removed occurrences of pairs that are created within the batch.
-    pub(super) fn removed_in_batch(&self) -> &[(TokenPair, u64)] {
-        &self.removed_in_batch
-    }
-
     /// The neighbours with which a merge of the batch creates pairs, and the counts of these pairs.
     pub(super) fn created(&self, merge: usize) -> &[(Neighbour, u64)] {
         &self.created[self.range(merge, 0)]
@@ -220,21 +206,11 @@ pub(super) fn resize<T: Clone + Default>(values: &mut Vec<T>, length: usize) -> 
 /// A sum for each neighbour, and the neighbours that have one.
 #[derive(Default)]
 pub(super) struct Sums {
-    of: Vec<u64>,
-    touched: Vec<Neighbour>,
+    pub(super) of: Vec<u64>,
+    pub(super) touched: Vec<Neighbour>,
 }
 
 impl Sums {
-    /// Make space for the neighbours of this number of ids.
-    pub(super) fn grow(&mut self, ids: u32) -> Result<()> {
-        grow(&mut self.of, ids)
-    }
-
-    /// How many neighbours have a sum.
-    pub(super) fn len(&self) -> usize {
-        self.touched.len()
-    }
-
     #[inline]
     pub(super) fn add(&mut self, neighbour: Neighbour, count: u64) -> Result<()> {
         let sum = &mut self.of[neighbour as usize];

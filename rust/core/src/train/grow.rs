@@ -286,16 +286,12 @@ impl Trained {
         rules: impl Into<TextRules>,
     ) -> Result<Tokenizer> {
         let tokens = tokens_of(&self.merges, (0..=255).map(|byte| vec![byte]).collect())?;
-        let special: Vec<_> = special.iter().cloned().zip(first_special(tokens.len())?..).collect();
+        let first_special = id(tokens.len());
+        let special: Vec<_> = special.iter().cloned().zip(first_special..).collect();
         let vocabulary = Vocabulary::new(tokens.into_iter().zip(0..), special)?;
         let tokenizer = Tokenizer::from_ranks(vocabulary, rules)?;
         let tokenizer =
             tokenizer.with_merges(memory::copy(&self.merges)?, memory::copy(&self.replacements)?);
         Ok(tokenizer.with_note("exhausted", &self.exhausted))
     }
-}
-
-fn first_special(tokens: usize) -> Result<u32> {
-    u32::try_from(tokens)
-        .map_err(|_| Error::Vocabulary { reason: format!("{tokens} tokens are too many").into() })
 }

@@ -27,8 +27,6 @@ pub struct MergedText {
 #[derive(Default)]
 pub struct MergeBuffers {
     changes: Changes,
-    created: Vec<(TokenPair, u64)>,
-    neighbours: Vec<Neighbour>,
     numbers: Vec<Option<u32>>,
 }
 
@@ -89,18 +87,19 @@ impl MergedText {
         lengths: &[u32],
     ) -> Result<Option<u32>> {
         let Self { words, pairs, postings, .. } = self;
-        queue.next_pair(pairs, floor, |index| {
+        let next = queue.pop(pairs, floor, &mut |index| {
             let pair = pairs.pair(index);
             // A pair without an occurrence comes after all pairs that have a position.
             let position = |word| words.position(word, pair, lengths);
             postings.first_position(index, position).map_or((1, 0), |position| (0, position))
-        })
+        })?;
+        Ok(next.map(|(_, _, index)| index))
     }
 
     /// Merge the pair of an index into a new token, and count the pairs that this creates. Returns
     /// how many occurrences were replaced.
     pub fn merge(&mut self, index: u32, new: u32, buffers: &mut MergeBuffers) -> Result<u64> {
-        let MergeBuffers { changes, created, neighbours, numbers } = buffers;
+        let MergeBuffers { changes, numbers } = buffers;
         let merge = Merge { pair: self.pairs.pair(index), index, new };
         grow(numbers, new + 1)?;
         // A batch of one merge: the next one may be chosen by another text.
@@ -112,15 +111,12 @@ impl MergedText {
         changes.end_batch(&self.pairs)?;
         self.pairs.lower(&changes.removed_by_index);
         // All created pairs get an index, however rare they are, so every neighbour has postings.
-        created.clear();
-        neighbours.clear();
-        for &(neighbour, count) in changes.created(0) {
-            memory::push(created, (new_pair(neighbour, new), count))?;
-            memory::push(neighbours, neighbour)?;
-        }
-        self.pairs.insert(created)?;
-        self.postings.add_new(neighbours, changes.created_in(0), numbers)?;
-        self.tokens -= changes.replacements(0);
-        Ok(changes.replacements(0))
+        let created = changes.created(0).iter();
+        let pairs = created.clone().map(|&(neighbour, count)| (new_pair(neighbour, new), count));
+        self.pairs.insert(&memory::collect(pairs)?)?;
+        let neighbours: Vec<Neighbour> = memory::collect(created.map(|&(neighbour, _)| neighbour))?;
+        self.postings.add_new(&neighbours, changes.created_in(0), numbers)?;
+        self.tokens -= changes.replacements[0];
+        Ok(changes.replacements[0])
     }
 }

@@ -51,7 +51,7 @@ use options::Tuning;
 pub use options::{Mismatch, Ties, TrainOptions, Trained, Veto};
 pub use pair_counts::TokenPair;
 use segments::AdjacentPairs;
-use trainer::with_trainer;
+use trainer::learn;
 pub use words::Seed;
 
 pub use crate::vocabulary::check_size;
@@ -77,8 +77,7 @@ pub fn train(
     options: &TrainOptions,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Trained> {
-    let tuning = Tuning::new(counts, options.merges)?;
-    with_trainer(counts, options, None, tuning, &mut |trainer| trainer.run(on_progress))
+    Ok(learn_on(None, counts, options, None, on_progress)?.0)
 }
 
 /// Learn more merges on top of those of a tokenizer, which do not change.
@@ -96,13 +95,15 @@ pub fn train_more(
     options: &TrainOptions,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Trained> {
-    let Some(veto) = &options.veto else { return train_on(base, counts, options, on_progress) };
+    let Some(veto) = &options.veto else {
+        return Ok(learn_on(Some(base), counts, options, None, on_progress)?.0);
+    };
     let mut pairs = AdjacentPairs::count(base, counts, veto, options.threads)?;
     let mut min_count = pairs.likely_min_count(options)?;
     loop {
         let segments = pairs.segments(min_count)?;
         let rare = TrainOptions { min_count, ..options.clone() };
-        let trained = train_on(base, &segments, &rare, on_progress)?;
+        let (trained, _) = learn_on(Some(base), &segments, &rare, None, on_progress)?;
         if !trained.exhausted || min_count == options.min_count {
             return Ok(trained);
         }
@@ -114,15 +115,17 @@ pub fn train_more(
     }
 }
 
-/// Learn more merges from these counts, without cutting pretokens.
-fn train_on(
-    base: &Tokenizer,
+/// Learn merges from these counts, without cutting pretokens; see [`learn`].
+fn learn_on(
+    base: Option<&Tokenizer>,
     counts: &Counts,
     options: &TrainOptions,
+    expected: Option<&[(u32, u32)]>,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
-) -> Result<Trained> {
-    let tuning = Tuning::new(counts, options.merges.saturating_add(base.merges().len()))?;
-    with_trainer(counts, options, Some(base), tuning, &mut |trainer| trainer.run(on_progress))
+) -> Result<(Trained, Option<Mismatch>)> {
+    let before = base.map_or(0, |base| base.merges().len());
+    let tuning = Tuning::new(counts, options.merges.saturating_add(before))?;
+    learn(counts, options, base, tuning, expected, on_progress)
 }
 
 /// Check that training would make each merge of a list, in this order. Returns the first merge that
@@ -136,8 +139,7 @@ pub fn verify(
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Option<Mismatch>> {
     let options = TrainOptions { merges: merges.len(), ..options.clone() };
-    let tuning = Tuning::new(counts, merges.len())?;
-    with_trainer(counts, &options, None, tuning, &mut |trainer| trainer.verify(merges, on_progress))
+    Ok(learn_on(None, counts, &options, Some(merges), on_progress)?.1)
 }
 
 /// Check that training would make each merge of a list on top of those of a tokenizer, as
@@ -155,8 +157,5 @@ pub fn verify_more(
     let veto = options.veto.clone().unwrap_or_default();
     let segments =
         AdjacentPairs::count(base, counts, &veto, options.threads)?.segments(NonZeroU64::MIN)?;
-    let tuning = Tuning::new(&segments, merges.len().saturating_add(base.merges().len()))?;
-    with_trainer(&segments, &options, Some(base), tuning, &mut |trainer| {
-        trainer.verify(merges, on_progress)
-    })
+    Ok(learn_on(Some(base), &segments, &options, Some(merges), on_progress)?.1)
 }

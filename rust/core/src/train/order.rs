@@ -6,6 +6,7 @@ use std::rc::Rc;
 use crate::error::Result;
 use crate::memory;
 use crate::rules::pre_tokenizer::character;
+use crate::train::Ties;
 use crate::train::pair_counts::TokenPair;
 
 /// A rule that breaks ties.
@@ -22,7 +23,9 @@ pub trait TieOrder {
     fn first_key(&self, pair: TokenPair) -> Self::Key;
 
     /// The current key of the pair; `position` gives its first position in the corpus.
-    fn key(&self, pair: TokenPair, position: impl FnOnce() -> Position) -> Self::Key;
+    fn key(&self, pair: TokenPair, _position: impl FnOnce() -> Position) -> Self::Key {
+        self.first_key(pair)
+    }
 
     /// Record that the token of this pair was created, with the next id.
     fn created(&mut self, _pair: TokenPair) -> Result<()> {
@@ -39,24 +42,16 @@ macro_rules! with_order {
         use $crate::Ties;
         use $crate::train::order::{BytesMax, FirstSeen, SmallestPair};
         match $ties {
-            Ties::RustBpe => {
-                let $order = SmallestPair::by_bytes();
-                $action
-            }
-            Ties::Hf => {
-                let $order = SmallestPair::by_characters();
+            ties @ (Ties::RustBpe | Ties::Hf) => {
+                let $order = SmallestPair::new(ties);
                 $action
             }
             Ties::FirstSeen => {
                 let $order = FirstSeen;
                 $action
             }
-            Ties::BytesMax => {
-                let $order = BytesMax::by_bytes($tokens);
-                $action
-            }
-            Ties::CharactersMax => {
-                let $order = BytesMax::by_characters($tokens);
+            ties @ (Ties::BytesMax | Ties::CharactersMax) => {
+                let $order = BytesMax::new(ties, $tokens);
                 $action
             }
         }
@@ -72,24 +67,17 @@ pub type Position = (usize, u64);
 /// possibly those from whose occurrences it was created.
 pub struct SmallestPair {
     /// The rank of each byte in the order.
-    ranks: [u32; 256],
+    ranks: [u8; 256],
 }
 
 impl SmallestPair {
-    /// Order bytes by value.
-    pub fn by_bytes() -> Self {
-        let mut ranks = [0; 256];
-        ranks.iter_mut().zip(0..).for_each(|(rank, byte)| *rank = byte);
-        Self { ranks }
-    }
-
-    /// Order bytes by the character that GPT-2 writes for them.
-    pub fn by_characters() -> Self {
-        Self { ranks: character_ranks().map(u32::from) }
+    /// The order of a rule, which orders bytes by value or by GPT-2's characters.
+    pub fn new(ties: Ties) -> Self {
+        Self { ranks: byte_ranks(ties) }
     }
 
     fn rank(&self, id: u32) -> u32 {
-        self.ranks.get(id as usize).copied().unwrap_or(id)
+        self.ranks.get(id as usize).map_or(id, |&rank| rank.into())
     }
 }
 
@@ -101,10 +89,6 @@ impl TieOrder for SmallestPair {
     fn first_key(&self, (left, right): TokenPair) -> Self::Key {
         // The greatest key is merged first, so the smallest pair has the greatest key.
         Reverse((self.rank(left), self.rank(right)))
-    }
-
-    fn key(&self, pair: TokenPair, _position: impl FnOnce() -> Position) -> Self::Key {
-        self.first_key(pair)
     }
 }
 
@@ -130,10 +114,12 @@ impl TieOrder for FirstSeen {
     }
 }
 
-/// The rank of each byte in the order of the characters that GPT-2 writes for bytes.
-fn character_ranks() -> [u8; 256] {
+/// The rank of each byte under a rule: by value, or by the character that GPT-2 writes for it.
+fn byte_ranks(ties: Ties) -> [u8; 256] {
     let mut bytes: [u8; 256] = std::array::from_fn(|byte| byte.to_le_bytes()[0]);
-    bytes.sort_unstable_by_key(|&byte| character(byte));
+    if matches!(ties, Ties::Hf | Ties::CharactersMax) {
+        bytes.sort_unstable_by_key(|&byte| character(byte));
+    }
     let mut ranks = [0; 256];
     for (rank, byte) in (0..=255).zip(bytes) {
         ranks[usize::from(byte)] = rank;
@@ -148,16 +134,12 @@ pub struct BytesMax {
 }
 
 impl BytesMax {
-    /// Order bytes by value. `tokens` are the existing tokens, in the order of their ids.
-    pub fn by_bytes(tokens: Vec<Vec<u8>>) -> Self {
-        Self { tokens: tokens.into_iter().map(Rc::from).collect() }
-    }
-
-    /// Order bytes by the character that GPT-2 writes for them.
-    pub fn by_characters(mut tokens: Vec<Vec<u8>>) -> Self {
-        let ranks = character_ranks();
+    /// The order of a rule, which orders bytes by value or by GPT-2's characters. `tokens` are the
+    /// existing tokens, in the order of their ids.
+    pub fn new(ties: Ties, mut tokens: Vec<Vec<u8>>) -> Self {
+        let ranks = byte_ranks(ties);
         tokens.iter_mut().flatten().for_each(|byte| *byte = ranks[usize::from(*byte)]);
-        Self::by_bytes(tokens)
+        Self { tokens: tokens.into_iter().map(Rc::from).collect() }
     }
 }
 
@@ -169,10 +151,6 @@ impl TieOrder for BytesMax {
     fn first_key(&self, (left, right): TokenPair) -> Self::Key {
         // The queue holds a key for each pair, so the bytes are shared and not copied.
         (Rc::clone(&self.tokens[left as usize]), Rc::clone(&self.tokens[right as usize]))
-    }
-
-    fn key(&self, pair: TokenPair, _position: impl FnOnce() -> Position) -> Self::Key {
-        self.first_key(pair)
     }
 
     fn created(&mut self, (left, right): TokenPair) -> Result<()> {

@@ -88,11 +88,6 @@ impl PairCounts {
         self.entries[index as usize]
     }
 
-    /// The current count of a pair.
-    pub(super) fn count(&self, index: u32) -> u64 {
-        self.entries[index as usize].1
-    }
-
     /// Subtract removed occurrences from the counts.
     pub(super) fn lower(&mut self, removed: &[(u32, u64)]) {
         for (at, &(index, count)) in removed.iter().enumerate() {

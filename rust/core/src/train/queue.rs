@@ -112,7 +112,10 @@ impl<O: TieOrder> Queue<O> {
         while let Some(entry) = self.pop(pairs, floor, &mut position)? {
             let (left, right) = pairs.pair(entry.2);
             // Each of these may be in a batch only as its last pair.
-            let ends = |last: &QueueEntry<O>| is_self(pairs, last.2) || self.single == Some(last.0);
+            let ends = |last: &QueueEntry<O>| {
+                let (left, right) = pairs.pair(last.2);
+                left == right || self.single == Some(last.0)
+            };
             // `right[left]`: an earlier pair ends with the token that begins this one, so their
             // occurrences may overlap; `left[right]` is the opposite case.
             let full = batch.len() == most || batch.last().is_some_and(ends);
@@ -151,18 +154,8 @@ impl<O: TieOrder> Queue<O> {
         }
     }
 
-    /// Take the index of the next pair from the queue; none if all pairs are below `floor`.
-    pub(super) fn next_pair(
-        &mut self,
-        pairs: &PairCounts,
-        floor: u64,
-        mut position: impl FnMut(u32) -> Position,
-    ) -> Result<Option<u32>> {
-        Ok(self.pop(pairs, floor, &mut position)?.map(|(_, _, index)| index))
-    }
-
-    /// Take the next pair from the queue.
-    fn pop(
+    /// Take the next pair from the queue; none if all pairs are below `floor`.
+    pub(super) fn pop(
         &mut self,
         pairs: &PairCounts,
         floor: u64,
@@ -204,11 +197,6 @@ fn class(count: u64) -> usize {
     let shift = 60u32.saturating_sub(count.leading_zeros());
     let upper = usize::try_from(count >> shift).expect("below 16");
     (shift as usize) * 8 + upper
-}
-
-fn is_self(pairs: &PairCounts, index: u32) -> bool {
-    let (left, right) = pairs.pair(index);
-    left == right
 }
 
 #[cfg(test)]

@@ -142,19 +142,30 @@ impl<'a> AdjacentPairs<'a> {
     }
 }
 
-/// Count the adjacent pairs in a range of the pretokens.
-fn count_share(base: &Tokenizer, counts: &Counts, range: Range<usize>) -> Result<PairSums> {
+/// Call `each` with the pretokens of a range, their ids and their counts.
+fn for_each_pretoken(
+    base: &Tokenizer,
+    counts: &Counts,
+    range: Range<usize>,
+    mut each: impl FnMut(&[u8], &[u32], u64) -> Result<()>,
+) -> Result<()> {
     let (mut seed, mut ids) = (Seed::new(Some(base))?, Vec::new());
-    let mut pairs = PairSums::new();
     for piece in counts.pieces(range, PIECE_BYTES) {
         for (pretoken, count) in counts.range(piece.clone()) {
             seed.ids(pretoken, &mut ids)?;
-            for pair in ids.windows(2) {
-                pairs.add((pair[0], pair[1]), count)?;
-            }
+            each(pretoken, &ids, count)?;
         }
         counts.release(&piece);
     }
+    Ok(())
+}
+
+/// Count the adjacent pairs in a range of the pretokens.
+fn count_share(base: &Tokenizer, counts: &Counts, range: Range<usize>) -> Result<PairSums> {
+    let mut pairs = PairSums::new();
+    for_each_pretoken(base, counts, range, |_, ids, count| {
+        ids.windows(2).try_for_each(|pair| pairs.add((pair[0], pair[1]), count))
+    })?;
     Ok(pairs)
 }
 
@@ -165,23 +176,19 @@ fn cut_share(
     range: Range<usize>,
     mergeable: &HashSet<TokenPair, FixedState>,
 ) -> Result<Counts> {
-    let mut seed = Seed::new(Some(base))?;
-    let lengths = seed.token_lengths()?;
-    let (mut ids, mut segments) = (Vec::new(), DistinctRows::default());
-    for piece in counts.pieces(range, PIECE_BYTES) {
-        for (pretoken, count) in counts.range(piece.clone()) {
-            seed.ids(pretoken, &mut ids)?;
-            // A segment ends between two ids whose pair no merge can cross.
-            let mut start = 0;
-            for segment in ids.chunk_by(|&left, &right| mergeable.contains(&(left, right))) {
-                let bytes = segment.iter().map(|&id| lengths[id as usize] as usize).sum::<usize>();
-                if segment.len() > 1 {
-                    segments.add(&pretoken[start..start + bytes], count)?;
-                }
-                start += bytes;
+    let lengths = Seed::new(Some(base))?.token_lengths()?;
+    let mut segments = DistinctRows::default();
+    for_each_pretoken(base, counts, range, |pretoken, ids, count| {
+        // A segment ends between two ids whose pair no merge can cross.
+        let mut start = 0;
+        for segment in ids.chunk_by(|&left, &right| mergeable.contains(&(left, right))) {
+            let bytes = segment.iter().map(|&id| lengths[id as usize] as usize).sum::<usize>();
+            if segment.len() > 1 {
+                segments.add(&pretoken[start..start + bytes], count)?;
             }
+            start += bytes;
         }
-        counts.release(&piece);
-    }
+        Ok(())
+    })?;
     Ok(segments.finish())
 }

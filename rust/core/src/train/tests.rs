@@ -10,7 +10,7 @@ use crate::count::Counts;
 use crate::error::Error;
 use crate::pretokenize::Pattern;
 use crate::train::options::Tuning;
-use crate::train::trainer::with_trainer;
+use crate::train::trainer::learn;
 use crate::train::{Mismatch, Ties, TrainOptions, Trained, train, train_more, verify};
 
 /// The reference algorithm: count, merge the best pair everywhere, repeat.
@@ -103,9 +103,8 @@ fn check(counts: &Counts, merges: usize, min_count: u64, max_token_bytes: Option
         for (threads, floor, batch) in TUNINGS {
             let options = TrainOptions { threads, ..options.clone() };
             let tuning = Tuning { floor, batch, bytes_per_thread: 1 };
-            let trained = with_trainer(counts, &options, None, tuning, &mut |trainer| {
-                trainer.run(&mut |_| Ok(()))
-            });
+            let trained = learn(counts, &options, None, tuning, None, &mut |_| Ok(()));
+            let trained = trained.map(|(trained, _)| trained);
             assert_eq!(trained.as_ref(), Ok(&expected), "{tuning:?} {options:?} {counts:?}");
         }
     }

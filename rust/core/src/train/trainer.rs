@@ -28,40 +28,30 @@ const MAX_TRAINER_THREADS: usize = 8;
 /// A round that visits fewer words runs on one thread, before another thread would have started.
 const MIN_VISITS_SHARED: usize = 512;
 
-/// Call `work` with a trainer for the rule for ties in the options. It starts with the tokens of
-/// `base`, or without a base with the 256 bytes.
-pub(super) fn with_trainer<T>(
+/// Learn merges on top of those of `base`, or without a base of the 256 bytes. If merges are
+/// `expected`, the first of them that would not be made ends the training and is returned.
+pub(super) fn learn(
     counts: &Counts,
     options: &TrainOptions,
     base: Option<&Tokenizer>,
     tuning: Tuning,
-    work: &mut dyn FnMut(&mut dyn Merging) -> Result<T>,
-) -> Result<T> {
+    expected: Option<&[TokenPair]>,
+    on_progress: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<(Trained, Option<Mismatch>)> {
     let seed = Seed::new(base)?;
     let stage = Stage::new(counts, options, base, tuning)?;
     parallel::team(stage.workers.len(), &|part| stage.work(part), |round| {
         let lengths = seed.token_lengths()?;
         let veto = options.veto.as_ref();
         let veto = veto.map(|veto| Ok(PairVeto::new(veto, seed.tokens()?))).transpose()?;
-        let setup = Setup { options, veto, tuning, stage: &stage, round };
+        let floor = tuning.floor.max(options.min_count.get());
         with_order!(options.ties, seed.tokens()?, order => {
-            work(&mut Trainer::new(setup, order, lengths)?)
+            let queue = Queue::new(order, lengths.len())?;
+            let (stage, sums) = (&stage, Sums::default());
+            Trainer { options, veto, tuning, stage, round, queue, floor, lengths, sums }
+                .run(expected, on_progress)
         })
     })
-}
-
-/// A trainer with any rule for ties.
-pub(super) trait Merging {
-    /// Learn the number of merges in the options.
-    fn run(&mut self, on_progress: &mut dyn FnMut(usize) -> Result<()>) -> Result<Trained>;
-
-    /// Make the merges of a list for as long as training would make them, too; returns the first
-    /// that it would not make.
-    fn verify(
-        &mut self,
-        merges: &[TokenPair],
-        on_progress: &mut dyn FnMut(usize) -> Result<()>,
-    ) -> Result<Option<Mismatch>>;
 }
 
 /// The data that the threads share. In a round, each thread locks only its own worker; between
@@ -82,17 +72,6 @@ struct Plan {
     /// For each merge of the batch, the neighbours in the new pairs that reach the floor, in the
     /// order of the indices of these pairs.
     new_neighbours: Vec<Vec<Neighbour>>,
-}
-
-impl Plan {
-    /// Add a pair to the batch; returns the pair and its count.
-    fn add_to_batch(&mut self, index: u32) -> (TokenPair, u64) {
-        let (pair, count) = self.pairs.counted(index);
-        self.pairs.remove(index);
-        self.batch.push(Merge { pair, index, new: self.ids });
-        self.ids += 1;
-        (pair, count)
-    }
 }
 
 /// The work of a round; see the methods of [`Worker`].
@@ -137,9 +116,11 @@ impl Stage {
     /// The work of one thread in a round.
     fn work(&self, part: usize) {
         let plan = self.plan.read().unwrap_or_else(PoisonError::into_inner);
-        let mut worker = self.worker(part);
+        let mut worker = lock(&self.workers[part]);
         let done = match plan.task {
-            Task::Count => worker.count(plan.ids),
+            Task::Count => {
+                worker.words.count_pairs(plan.ids).map(|counted| worker.counted = counted)
+            }
             Task::Index => worker.index(&plan.pairs, plan.ids),
             Task::Merge => worker.merge(&plan.batch, &plan.pairs),
             Task::AddPostings => worker.add_postings(&plan.new_neighbours),
@@ -152,28 +133,19 @@ impl Stage {
         self.lock_workers().iter().find_map(|worker| worker.failed.clone()).map_or(Ok(()), Err)
     }
 
-    fn worker(&self, member: usize) -> MutexGuard<'_, Worker> {
-        lock(&self.workers[member])
-    }
-
     fn lock_workers(&self) -> Vec<MutexGuard<'_, Worker>> {
-        (0..self.workers.len()).map(|member| self.worker(member)).collect()
+        self.workers.iter().map(lock).collect()
     }
 }
 
-/// The options and shared data of a trainer.
-struct Setup<'a> {
+/// The leading thread's part of a training, with one rule for ties.
+struct Trainer<'a, O: TieOrder> {
     options: &'a TrainOptions,
     veto: Option<PairVeto<'a>>,
     tuning: Tuning,
     stage: &'a Stage,
     /// Runs a round on all threads.
     round: &'a dyn Fn(),
-}
-
-/// The leading thread's part of a training, with one rule for ties.
-struct Trainer<'a, O: TieOrder> {
-    setup: Setup<'a>,
     queue: Queue<O>,
     /// No pair in the queue had a smaller count when it was created.
     floor: u64,
@@ -183,11 +155,23 @@ struct Trainer<'a, O: TieOrder> {
     sums: Sums,
 }
 
-impl<O: TieOrder> Merging for Trainer<'_, O> {
-    fn run(&mut self, on_progress: &mut dyn FnMut(usize) -> Result<()>) -> Result<Trained> {
+impl<O: TieOrder> Trainer<'_, O> {
+    /// Learn the number of merges in the options; see [`learn`].
+    fn run(
+        &mut self,
+        expected: Option<&[TokenPair]>,
+        on_progress: &mut dyn FnMut(usize) -> Result<()>,
+    ) -> Result<(Trained, Option<Mismatch>)> {
+        self.count_pairs()?;
         let mut trained = Trained::default();
-        while trained.merges.len() < self.setup.options.merges {
-            let batch = self.next_batch(self.setup.options.merges - trained.merges.len())?;
+        while trained.merges.len() < self.options.merges {
+            let done = trained.merges.len();
+            let mut batch = self.next_batch(self.options.merges - done)?;
+            if let Some(expected) = expected
+                && let Some(mismatch) = self.keep_expected(&mut batch, expected, done)?
+            {
+                return Ok((trained, Some(mismatch)));
+            }
             if batch.is_empty() {
                 trained.exhausted = true;
                 break;
@@ -195,71 +179,55 @@ impl<O: TieOrder> Merging for Trainer<'_, O> {
             self.make(&batch, &mut trained)?;
             on_progress(trained.merges.len())?;
         }
-        Ok(trained)
+        Ok((trained, None))
     }
 
-    fn verify(
+    /// Keep the pairs of a batch up to the first that is not expected at its step. Returns that
+    /// step if it is the first of the batch.
+    fn keep_expected(
         &mut self,
-        merges: &[TokenPair],
-        on_progress: &mut dyn FnMut(usize) -> Result<()>,
+        batch: &mut Vec<u32>,
+        expected: &[TokenPair],
+        step: usize,
     ) -> Result<Option<Mismatch>> {
-        let mut prefix = Trained::default();
-        while let Some(rest @ [next, ..]) = merges.get(prefix.merges.len()..) {
-            let batch = self.next_batch(rest.len())?;
-            let pairs: Vec<_> =
-                batch.iter().map(|&index| self.plan(|p| p.pairs.counted(index))).collect();
-            let agreed = pairs.iter().zip(rest).take_while(|(best, pair)| best.0 == **pair).count();
-            if agreed == 0 {
-                let workers = self.setup.stage.lock_workers();
-                let count = workers.iter().map(|worker| worker.words.count_pair(*next)).sum();
-                let (step, best) = (prefix.merges.len(), pairs.first().copied());
-                return Ok(Some(Mismatch { step, pair: (*next, count), best }));
-            }
-            // The queue gave up the whole batch; the pairs that are not merged now go back.
-            for (&index, &(pair, count)) in batch.iter().zip(&pairs).skip(agreed) {
-                self.queue.push(pair, count, index)?;
-            }
-            self.make(&batch[..agreed], &mut prefix)?;
-            on_progress(prefix.merges.len())?;
+        let pairs: Vec<_> =
+            batch.iter().map(|&index| self.plan(|plan| plan.pairs.counted(index))).collect();
+        let both = pairs.iter().zip(&expected[step..]);
+        let agreed = both.take_while(|(best, pair)| best.0 == **pair).count();
+        if agreed == 0 {
+            let (next, workers) = (expected[step], self.stage.lock_workers());
+            let count = workers.iter().map(|worker| worker.words.count_pair(next)).sum();
+            let best = pairs.first().copied();
+            return Ok(Some(Mismatch { step, pair: (next, count), best }));
         }
+        // The queue gave up the whole batch; the pairs that are not merged now go back.
+        for (&index, &(pair, count)) in batch.iter().zip(&pairs).skip(agreed) {
+            self.queue.push(pair, count, index)?;
+        }
+        batch.truncate(agreed);
         Ok(None)
     }
-}
 
-impl<'a, O: TieOrder> Trainer<'a, O> {
-    fn new(setup: Setup<'a>, order: O, lengths: Vec<u32>) -> Result<Self> {
-        let floor = setup.tuning.floor.max(setup.options.min_count.get());
-        let (queue, sums) = (Queue::new(order, lengths.len())?, Sums::default());
-        let mut trainer = Self { setup, queue, floor, lengths, sums };
-        trainer.count_pairs()?;
-        Ok(trainer)
-    }
-
-    fn round(&self, task: Task) -> Result<()> {
+    /// Run a round, which visits a number of words; on this thread alone if they are too few to share.
+    fn run_round(&self, task: Task, visits: usize) -> Result<()> {
         self.plan(|plan| plan.task = task);
-        (self.setup.round)();
-        self.setup.stage.check()
-    }
-
-    /// Run a round; on this thread alone if there is too little work to share.
-    fn small_round(&self, task: Task, visits: usize) -> Result<()> {
         if visits >= MIN_VISITS_SHARED {
-            return self.round(task);
+            (self.round)();
+        } else {
+            (0..self.stage.workers.len()).for_each(|part| self.stage.work(part));
         }
-        self.plan(|plan| plan.task = task);
-        (0..self.setup.stage.workers.len()).for_each(|part| self.setup.stage.work(part));
-        self.setup.stage.check()
+        self.stage.check()
     }
 
     /// Read or change the plan between rounds.
     fn plan<R>(&self, change: impl FnOnce(&mut Plan) -> R) -> R {
-        change(&mut self.setup.stage.plan.write().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.stage.plan.write().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Count all pairs in the current words, and queue those that reach the floor.
     fn count_pairs(&mut self) -> Result<()> {
-        self.round(Task::Count)?;
-        let stage = self.setup.stage;
+        self.run_round(Task::Count, usize::MAX)?;
+        let stage = self.stage;
         let mut counts: Vec<(TokenPair, u64)> = Vec::new();
         for worker in &mut stage.lock_workers() {
             memory::extend(&mut counts, &std::mem::take(&mut worker.counted))?;
@@ -274,12 +242,12 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         pairs.insert(&frequent)?;
         self.enqueue_from(&pairs, 0)?;
         self.plan(|plan| plan.pairs = pairs);
-        self.round(Task::Index)
+        self.run_round(Task::Index, usize::MAX)
     }
 
     /// Lower the floor and count all pairs again; returns false if the floor is already the lowest.
     fn lower_floor(&mut self) -> Result<bool> {
-        let lowest = self.setup.options.min_count.get();
+        let lowest = self.options.min_count.get();
         if self.floor == lowest {
             return Ok(false);
         }
@@ -291,12 +259,12 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
     /// The indices of the next pairs to merge, at most `most`; none if all are too rare.
     fn next_batch(&mut self, most: usize) -> Result<Vec<u32>> {
         loop {
-            let stage = self.setup.stage;
+            let stage = self.stage;
             let plan = stage.plan.read().unwrap_or_else(PoisonError::into_inner);
             let mut workers = stage.lock_workers();
             let position =
                 |index| first_position(&mut workers, index, plan.pairs.pair(index), &self.lengths);
-            let most = most.min(self.setup.tuning.batch);
+            let most = most.min(self.tuning.batch);
             let batch = self.queue.next_batch(&plan.pairs, self.floor, most, position)?;
             // A lower floor needs rounds, in which the workers are locked by their threads.
             drop((plan, workers));
@@ -308,34 +276,43 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
 
     /// Merge the pairs of [`next_batch`](Self::next_batch), and apply the changes.
     fn make(&mut self, batch: &[u32], trained: &mut Trained) -> Result<()> {
-        let stage = self.setup.stage;
+        let stage = self.stage;
         self.plan(|plan| plan.batch.clear());
         for &index in batch {
-            let (pair, count) = self.plan(|plan| plan.add_to_batch(index));
+            let (pair, count) = self.plan(|plan| {
+                let (pair, count) = plan.pairs.counted(index);
+                plan.pairs.remove(index);
+                plan.batch.push(Merge { pair, index, new: plan.ids });
+                plan.ids += 1;
+                (pair, count)
+            });
             memory::push(&mut trained.merges, pair)?;
             memory::push(&mut trained.counts, count)?;
             let length = self.joined_length(pair);
             memory::push(&mut self.lengths, length)?;
             self.queue.created(pair)?;
-            self.setup.veto.as_mut().map_or(Ok(()), |veto| veto.created(pair))?;
+            self.veto.as_mut().map_or(Ok(()), |veto| veto.created(pair))?;
         }
         // The pairs are at count 0 before the merge, so the workers do not record changes of them.
-        let visits = stage.lock_workers().iter().map(|worker| worker.visits(batch)).sum();
-        self.small_round(Task::Merge, visits)?;
+        let visits = |worker: &MutexGuard<'_, Worker>| {
+            batch.iter().map(|&index| worker.postings.of(index).len()).sum::<usize>()
+        };
+        let visits = stage.lock_workers().iter().map(visits).sum();
+        self.run_round(Task::Merge, visits)?;
         let workers = stage.lock_workers();
         let replacements =
-            |merge| workers.iter().map(|worker| worker.changes.replacements(merge)).sum::<u64>();
+            |merge| workers.iter().map(|worker| worker.changes.replacements[merge]).sum::<u64>();
         memory::reserve(&mut trained.replacements, batch.len())?;
         trained.replacements.extend((0..batch.len()).map(replacements));
         drop(workers);
         self.apply_changes()?;
-        self.small_round(Task::AddPostings, visits)
+        self.run_round(Task::AddPostings, visits)
     }
 
     /// Apply the changes of the batch to the counts of pairs. New pairs below the floor can never
     /// reach it and are not kept.
     fn apply_changes(&mut self) -> Result<()> {
-        let stage = self.setup.stage;
+        let stage = self.stage;
         let plan = &mut *stage.plan.write().unwrap_or_else(PoisonError::into_inner);
         let workers = stage.lock_workers();
         let first = plan.pairs.len();
@@ -344,15 +321,15 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
             plan.pairs.lower(&worker.changes.removed_by_index);
         }
         plan.new_neighbours.clear();
-        self.sums.grow(plan.ids)?;
+        grow(&mut self.sums.of, plan.ids)?;
         let mut new = Vec::new();
         for (number, merge) in plan.batch.iter().enumerate() {
             // A pair may be rare in each range of the words and frequent in all of them, so the sum
             // is compared with the floor.
             let mut created = workers.iter().flat_map(|worker| worker.changes.created(number));
             created.try_for_each(|&(neighbour, count)| self.sums.add(neighbour, count))?;
-            let mut neighbours = memory::with_room(self.sums.len())?;
-            memory::reserve(&mut new, self.sums.len())?;
+            let mut neighbours = memory::with_room(self.sums.touched.len())?;
+            memory::reserve(&mut new, self.sums.touched.len())?;
             self.sums.drain(|neighbour, count| {
                 if count >= self.floor {
                     new.push((new_pair(neighbour, merge.new), count));
@@ -366,7 +343,7 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         // lowered before they are queued.
         for worker in &workers {
             let mut removed = Vec::new();
-            plan.pairs.find_all(worker.changes.removed_in_batch(), &mut removed)?;
+            plan.pairs.find_all(&worker.changes.removed_in_batch, &mut removed)?;
             plan.pairs.lower(&removed);
         }
         self.enqueue_from(&plan.pairs, first)
@@ -375,12 +352,12 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
     /// Queue the pairs from an index on, except those whose token would be too long or is vetoed.
     fn enqueue_from(&mut self, pairs: &PairCounts, first: u32) -> Result<()> {
         for index in first..pairs.len() {
-            let pair = pairs.pair(index);
+            let (pair, count) = pairs.counted(index);
             let length = self.joined_length(pair) as usize;
-            let is_short = self.setup.options.max_token_bytes.is_none_or(|most| length <= most);
-            let veto = self.setup.veto.as_mut();
+            let is_short = self.options.max_token_bytes.is_none_or(|most| length <= most);
+            let veto = self.veto.as_mut();
             if is_short && veto.map_or(Ok(true), |veto| veto.allows(pair))? {
-                self.queue.push(pair, pairs.count(index), index)?;
+                self.queue.push(pair, count, index)?;
             }
         }
         Ok(())
@@ -399,8 +376,10 @@ fn first_position(
     pair: TokenPair,
     lengths: &[u32],
 ) -> Position {
-    let mut positions =
-        workers.iter_mut().map(|worker| worker.first_position(index, pair, lengths));
+    let mut positions = workers.iter_mut().map(|worker| {
+        let Worker { words, postings, .. } = &mut **worker;
+        postings.first_position(index, |word| words.position(word, pair, lengths))
+    });
     // The ranges of the workers are in the order of the corpus, so the first worker that has the
     // pair decides, and the others are not searched.
     let first =
@@ -417,7 +396,7 @@ pub(super) struct Worker {
     pub(super) words: Words,
     postings: Postings,
     pub(super) changes: Changes,
-    /// The result of [`Worker::count`].
+    /// The count of each pair in the words.
     pub(super) counted: Vec<(TokenPair, u64)>,
     /// The buffer `numbers` of [`Postings::add_new`].
     numbers: Vec<Option<u32>>,
@@ -443,12 +422,6 @@ impl Worker {
         })
     }
 
-    /// Count all pairs; all ids are below `ids`.
-    pub(super) fn count(&mut self, ids: u32) -> Result<()> {
-        self.counted = self.words.count_pairs(ids)?;
-        Ok(())
-    }
-
     /// Rebuild the postings of all pairs; all ids are below `ids`.
     pub(super) fn index(&mut self, pairs: &PairCounts, ids: u32) -> Result<()> {
         // Both are freed first, so that the old and the new postings are never in memory together.
@@ -456,11 +429,6 @@ impl Worker {
         self.postings = Postings::default();
         self.postings = Postings::of_words(&self.words, pairs, ids)?;
         Ok(())
-    }
-
-    /// The number of words that the merges of these pairs visit.
-    pub(super) fn visits(&self, pairs: &[u32]) -> usize {
-        pairs.iter().map(|&index| self.postings.of(index).len()).sum()
     }
 
     /// Make the merges of a batch in order.
@@ -486,15 +454,5 @@ impl Worker {
             self.postings.add_new(neighbours, words, &mut self.numbers)?;
         }
         Ok(())
-    }
-
-    /// The first position of a pair in these words; see [`Words::position`].
-    pub(super) fn first_position(
-        &mut self,
-        index: u32,
-        pair: TokenPair,
-        lengths: &[u32],
-    ) -> Option<u64> {
-        self.postings.first_position(index, |word| self.words.position(word, pair, lengths))
     }
 }

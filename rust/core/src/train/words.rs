@@ -173,14 +173,10 @@ impl<C: Cell> Cells<C> {
     }
 
     fn push(&mut self, ids: &[u32], count: u64) -> Result<()> {
-        u32::try_from(ids.len()).map_err(|_| Error::TooManyPretokens)?;
         let length = C::of(ids.len() as u64);
         self.cells.extend([length, length, C::of(count), C::of(count >> C::BITS)]);
         self.cells.extend(ids.iter().map(|&id| C::of(u64::from(id))));
-        match u32::try_from(self.cells.len()) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(Error::TooManyPretokens),
-        }
+        u32::try_from(self.cells.len()).map(drop).map_err(|_| Error::TooManyPretokens)
     }
 
     fn iter(&self) -> impl Iterator<Item = (Word, &[C], u64)> {
@@ -257,7 +253,7 @@ impl<C: Cell> Cells<C> {
         let (count, length) = (self.count(word), self.length(word));
         let start = word as usize + HEADER_CELLS;
         let ids = &mut self.cells[start..start + length];
-        let new = C::of(u64::from(changes.new_id()));
+        let new = C::of(u64::from(changes.merge.new));
         // The word is rewritten in place: (a, b) into z turns "xabaab" into "xzaz" and lowers the
         // length. `write` never passes `read`, so no id is overwritten before it is read.
         let (mut read, mut write) = (first, first);
@@ -331,15 +327,10 @@ impl<'a> Seed<'a> {
     /// Replace `ids` by the ids of a pretoken.
     pub(super) fn ids(&mut self, pretoken: &[u8], ids: &mut Vec<u32>) -> Result<()> {
         ids.clear();
+        memory::reserve(ids, pretoken.len())?;
         match &mut self.base {
-            None => {
-                memory::reserve(ids, pretoken.len())?;
-                ids.extend(pretoken.iter().map(|&byte| u32::from(byte)));
-            }
-            Some(Base { merger, scratch, .. }) => {
-                memory::reserve(ids, pretoken.len())?;
-                merger.merge(pretoken, scratch, ids)?;
-            }
+            None => ids.extend(pretoken.iter().map(|&byte| u32::from(byte))),
+            Some(Base { merger, scratch, .. }) => merger.merge(pretoken, scratch, ids)?,
         }
         Ok(())
     }

@@ -74,7 +74,7 @@ impl<C: Classify> Work for Fill<'_, C> {
         let Self { shape, text, start, ends, classify } = self;
         // Constants instead of values: the loop is compiled for each kind of pattern, so it does
         // not test the kind in each block.
-        match (shape.prefix, shape.cased) {
+        match (shape.prefix, shape.is_cased()) {
             (Prefix::Space, _) => fill_as::<false, false>(shape, text, start, ends, classify),
             (Prefix::Any, false) => fill_as::<true, false>(shape, text, start, ends, classify),
             (Prefix::Any, true) => fill_as::<true, true>(shape, text, start, ends, classify),

@@ -114,7 +114,7 @@ pub(super) fn contraction(text: &str, at: usize, any_case: bool) -> Option<usize
 /// The end of a word with its prefix. `next` is the position after the first character; `prefix` is
 /// whether that character may be a prefix.
 fn word(shape: PatternShape, at: Cursor, next: Cursor, prefix: bool) -> Option<usize> {
-    if !shape.cased {
+    if !shape.is_cased() {
         let from = if prefix { next } else { at };
         let end = from.skip(Class::is_letter);
         return (end.at > from.at).then_some(end.at);
@@ -198,7 +198,7 @@ fn white_space(shape: PatternShape, at: Cursor) -> usize {
     let newline = run.rfind(['\r', '\n']).map(|newline| at.at + newline + 1);
     let ends = end == at.text.len();
     match newline {
-        Some(newline) if shape.newlines && !(shape.whole_end && ends) => newline,
+        Some(newline) if shape.prefix == Prefix::Any && !(shape.whole_end && ends) => newline,
         _ if ends || last == at.at => end,
         _ => last,
     }

@@ -23,7 +23,7 @@ mod tests;
 
 use std::collections::HashSet;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::pretokenize::ends::{Boundary, PretokenEnds};
 use crate::search::Budget;
 use automaton::{Automaton, EMIT, FLAG_BITS, MATCH, STOP};
@@ -87,11 +87,8 @@ impl TableSplitter {
         while start < text.len() && ends.spare_capacity() >= MIN_SPARE_ENDS {
             start = self.run(text, start, ends);
             if start < text.len() && !ends.is_full() {
-                start = self.step(text, start, &mut dead_ends);
+                start = self.step(text, start, &mut dead_ends)?;
                 ends.push(start);
-            }
-            if let Some(error) = dead_ends.error.take() {
-                return Err(error);
             }
         }
         Ok(())
@@ -161,20 +158,17 @@ impl TableSplitter {
     }
 
     /// The end of the pretoken that starts at `start`, which must be inside the text.
-    fn step(&self, text: &str, start: usize, dead_ends: &mut DeadEnds) -> usize {
+    fn step(&self, text: &str, start: usize, dead_ends: &mut DeadEnds) -> Result<usize> {
         for (offset, _) in text[start..].char_indices() {
-            match self.find(text, start + offset, dead_ends) {
-                Some(end) if offset == 0 => return end,
-                Some(_) => return start + offset,
-                None if dead_ends.error.is_some() => break,
-                None => (),
+            if let Some(end) = self.find(text, start + offset, dead_ends)? {
+                return Ok(if offset == 0 { end } else { start + offset });
             }
         }
-        text.len()
+        Ok(text.len())
     }
 
     /// The end of the match at `start`, if there is one that is not empty.
-    fn find(&self, text: &str, start: usize, dead_ends: &mut DeadEnds) -> Option<usize> {
+    fn find(&self, text: &str, start: usize, dead_ends: &mut DeadEnds) -> Result<Option<usize>> {
         let (mut state, mut end) = (Automaton::START, None);
         let mut block = start / DeadEnds::BLOCK_BYTES;
         for (offset, c) in text[start..].char_indices() {
@@ -183,7 +177,7 @@ impl TableSplitter {
             // nothing.
             if at / DeadEnds::BLOCK_BYTES != block {
                 block = at / DeadEnds::BLOCK_BYTES;
-                if !dead_ends.may_match(at, state) {
+                if !dead_ends.may_match(at, state)? {
                     break;
                 }
             }
@@ -202,8 +196,9 @@ impl TableSplitter {
                 dead_ends.pending.clear();
             }
         }
-        dead_ends.commit();
-        end.filter(|&end| end > start)
+        // No match followed the pending positions and states.
+        dead_ends.recorded.extend(dead_ends.pending.drain(..));
+        Ok(end.filter(|&end| end > start))
     }
 
     /// The kind of the position between two characters.
@@ -238,29 +233,22 @@ struct DeadEnds<'b> {
     recorded: HashSet<(usize, usize)>,
     /// The positions and states since the last match.
     pending: Vec<(usize, usize)>,
-    /// What is left of the time for the text, if it is limited, and why there is no more.
+    /// What is left of the time for the text, if it is limited.
     budget: Option<&'b mut Budget>,
-    error: Option<Error>,
 }
 
 impl DeadEnds<'_> {
     /// The size of a block in bytes.
     const BLOCK_BYTES: usize = 64;
 
-    /// Whether a match may follow, and there is time left. If so, the position and state become
-    /// pending.
-    fn may_match(&mut self, at: usize, state: usize) -> bool {
-        self.error = self.budget.as_mut().and_then(|budget| budget.count(at).err());
-        let may_match = self.error.is_none() && !self.recorded.contains(&(at, state));
+    /// Whether a match may follow. If so, the position and state become pending.
+    fn may_match(&mut self, at: usize, state: usize) -> Result<bool> {
+        self.budget.as_mut().map_or(Ok(()), |budget| budget.count(at))?;
+        let may_match = !self.recorded.contains(&(at, state));
         if may_match {
             self.pending.push((at, state));
         }
-        may_match
-    }
-
-    /// Record the pending positions and states: no match followed them.
-    fn commit(&mut self) {
-        self.recorded.extend(self.pending.drain(..));
+        Ok(may_match)
     }
 }
 

@@ -183,11 +183,6 @@ fn characters(expr: &Expr) -> Option<Set> {
             let (first, None) = (each.next()?, each.next()) else { return None };
             literal(first, *casei)
         }
-        Expr::Group(child) => characters(child),
-        Expr::Alt(children) => {
-            let sets = children.iter().map(characters).collect::<Option<Vec<_>>>()?;
-            Some(union(sets.concat()))
-        }
         _ => None,
     }
 }
