@@ -6,7 +6,7 @@ use bytepair::formats::native::Tables;
 use bytepair::formats::tokenizer_json;
 use bytepair::tokenizer::session as stream;
 use bytepair::train::grow::merges_for;
-use bytepair::{Counter, MergeRule, Pattern, Text, train};
+use bytepair::{Counter, MergeRule, Pattern, Special, Text, train};
 use js_sys::{Array, Object, Reflect, Uint8Array, Uint32Array};
 use wasm_bindgen::prelude::*;
 
@@ -169,8 +169,9 @@ impl Tokenizer {
 
     /// A stream that encodes a text as it arrives.
     #[wasm_bindgen(js_name = encodeStream)]
-    pub fn encode_stream(&self) -> EncodeStream {
-        EncodeStream { tokenizer: Arc::clone(&self.0), stream: stream::EncodeStream::default() }
+    pub fn encode_stream(&self) -> Result<EncodeStream, JsValue> {
+        let stream = stream::EncodeStream::new(&self.0, &Special::Text).map_err(error)?;
+        Ok(EncodeStream { tokenizer: Arc::clone(&self.0), stream })
     }
 
     /// The bytes of a token.

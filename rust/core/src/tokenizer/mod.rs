@@ -413,12 +413,11 @@ impl Tokenizer {
         if let Decoder::Steps(steps) = &self.rules().decoder {
             let ids = ids.iter().filter_map(|number| number.id());
             let names = ids.map(|id| self.token_name(id));
-            let steps = match self.steps.get() {
-                Some(steps) => steps,
-                None => {
-                    let steps = Arc::new(CompiledSteps::new(steps)?);
-                    self.steps.get_or_init(|| steps)
-                }
+            let steps = if let Some(steps) = self.steps.get() {
+                steps
+            } else {
+                let steps = Arc::new(CompiledSteps::new(steps)?);
+                self.steps.get_or_init(|| steps)
             };
             return Ok(decode::by_steps(names, length, steps)?.into_bytes());
         }
