@@ -39,7 +39,9 @@ def read() -> Stored:
     return messages
 
 
-STORED = read()
+KNOWN = read()
+#: What is written with `BYTEPAIR_MESSAGES=write`.
+STORED = {**KNOWN}
 #: The messages of the test that is running.
 SEEN: list[str] = []
 
@@ -81,7 +83,7 @@ def check(message: BaseException | str) -> None:
     option = getattr(message, "option", None)
     name = type(message).__name__ + (f"[{option}]" if option else "")
     words = FOLDER.sub("TMP", slashed(str(message))).replace("\n", slashed(r"\n"))
-    line, known = f"{name}: {words}".strip(), STORED.get(test, [])
+    line, known = f"{name}: {words}".strip(), KNOWN.get(test, [])
     place = len(SEEN)
     stored = slashed(known[place]) if place < len(known) else ""
     if not re.fullmatch(".*".join(map(re.escape, stored.split("…"))), line):
