@@ -92,7 +92,7 @@ def split_by(regex: str) -> Callable[[dict[str, Any]], None]:
 def other_merges(document: dict[str, Any]) -> None:
     model = document["model"]
     model["vocab"] |= {"el": 261, "ell": 262}
-    model["merges"] = [["e", "l"], *model["merges"]]
+    model["merges"] = ["e l", *model["merges"]]
 
 
 def whole_pretokens(document: dict[str, Any]) -> None:

@@ -246,11 +246,12 @@ impl PyCounter {
         &self,
         py: Python<'_>,
         files: Vec<PathBuf>,
-        reading: ReadingFields,
+        reading: &Bound<'_, PyAny>,
         bounds: BoundFields,
         on_progress: &Bound<'_, PyAny>,
         start: Place,
     ) -> PyResult<bool> {
+        let reading = ReadingFields::of(reading)?;
         let opened = py.detach(|| {
             let column = TextColumn::open(&files, &reading.column).ok()?;
             let row = usize::try_from(start.3).unwrap_or(usize::MAX);
@@ -276,13 +277,13 @@ impl PyCounter {
         &self,
         py: Python<'_>,
         files: Vec<FileFields>,
-        reading: ReadingFields,
+        reading: &Bound<'_, PyAny>,
         bounds: BoundFields,
         on_progress: &Bound<'_, PyAny>,
         start: Place,
     ) -> PyResult<()> {
         let files = errors::collect(files.into_iter().map(FileFields::file))?;
-        let options = reading.options(&bounds)?;
+        let options = ReadingFields::of(reading)?.options(&bounds)?;
         let count = |counter: &mut bytepair::Counter, reached: &mut _, report: &mut Report<'_>| {
             counter.add_files(&files, reached, &options, report)
         };

@@ -202,13 +202,13 @@ impl PyDocumentReader {
     fn new(
         py: Python<'_>,
         file: FileFields,
-        reading: ReadingFields,
+        reading: &Bound<'_, PyAny>,
         bounds: BoundFields,
         selection: Option<SelectionFields>,
         source: Option<Py<PyAny>>,
         size: u64,
     ) -> PyResult<Self> {
-        let options = reading.options(&bounds)?.documents;
+        let options = ReadingFields::of(reading)?.options(&bounds)?.documents;
         let selection = selection.map_or_else(DocumentSelection::default, DocumentSelection::from);
         let raised = Raised::default();
         let object = source.map(|file| FileObject::new(file, size, &raised));
@@ -308,7 +308,6 @@ pub(crate) fn named_compression(name: Option<&str>) -> PyResult<Compression> {
 }
 
 /// The fields of `bytepair.Reading` that the core needs.
-#[derive(FromPyObject)]
 pub(crate) struct ReadingFields {
     pub(crate) column: String,
     errors: String,
@@ -317,6 +316,16 @@ pub(crate) struct ReadingFields {
 }
 
 impl ReadingFields {
+    /// Read them. Fails with Python's own error if the column is not UTF-8.
+    pub(crate) fn of(reading: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self {
+            column: reading.getattr("column")?.extract()?,
+            errors: reading.getattr("errors")?.extract()?,
+            doc_cap: reading.getattr("doc_cap")?.extract()?,
+            max_chars: reading.getattr("max_chars")?.extract()?,
+        })
+    }
+
     /// The options of the core for reading and counting documents.
     pub(crate) fn options(self, bounds: &BoundFields) -> PyResult<FileCountOptions> {
         let Self { column: field, errors, doc_cap, max_chars } = self;

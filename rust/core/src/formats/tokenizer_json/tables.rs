@@ -117,7 +117,7 @@ pub(super) fn merges(table: &RawValue, ids: &IdsByName<'_>, prefix: &str) -> Res
             continue;
         }
         let parts = text.split_once(' ').filter(|(_, right)| !right.contains(' '));
-        let (left, right) = parts.ok_or_else(|| not_two_tokens(number))?;
+        let (left, right) = parts.ok_or_else(|| not_two_tokens(number, &format!("{text:?}")))?;
         add(number, left, right)?;
     }
     Ok(last_ones(merges))
@@ -137,12 +137,16 @@ fn wrong_merge(table: &RawValue) -> crate::Error {
             serde_json::from_str::<Name<'_>>(merge.get()).is_err()
         }
     };
-    not_two_tokens(entries.iter().position(is_wrong).unwrap_or(0))
+    let number = entries.iter().position(is_wrong).unwrap_or(0);
+    not_two_tokens(number, entries.get(number).map_or("nothing", |merge| merge.get()))
 }
 
-fn not_two_tokens(number: usize) -> crate::Error {
-    let reason = "a merge must be two tokens: in a list, or in a text with a space between them; all \
-                  merges are written in the same way";
+/// The error for a merge, of which the JSON is given.
+fn not_two_tokens(number: usize, merge: &str) -> crate::Error {
+    let reason = format!(
+        "a merge must be two tokens, in a list or in a text with a space between them as all other \
+         merges, not {merge}"
+    );
     invalid(format!("{MERGES}[{number}]"), reason)
 }
 
