@@ -318,6 +318,16 @@ def test_about_lists_templates_and_samples(answers: explore.Answers) -> None:
 # ---------------------------------------------------------------------------- server
 
 
+def test_a_conversation_of_many_tokens_is_not_shown(answers: explore.Answers) -> None:
+    def tokens(count: int) -> int:
+        body = json.dumps([[0] * count, [1] * count]).encode()
+        return len(answers.ask("tokens", body, t=0)["tokens"])
+
+    assert tokens(1 << 16) == 1 << 16
+    with pytest.raises(bytepair.errors.ConversationError, match="65537 tokens"):
+        tokens((1 << 16) + 1)
+
+
 @pytest.fixture(scope="module")
 def server(trained: bytepair.Tokenizer) -> Iterator[explore.Server]:
     with explore.Server({"trained": trained}) as running:

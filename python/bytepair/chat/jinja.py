@@ -165,8 +165,6 @@ class JinjaWriter(Writer):
                 f"{_MOST_CHARS_OF_ALL:,} are the most"
             )
         self._find = re.compile(f"({'|'.join(map(re.escape, longest)) or '(?!)'})")
-        begins = re.escape("".join(name[0] for name in longest))
-        self._begins = re.compile(f"[{begins}]" if begins else "(?!)")
         self._mask = template.mask or ("blocks" if has_blocks(template.source) else "prefixes")
         self.has_mask = self._mask != "none"
         self._checks = self.has_mask and template.checks != "off"
@@ -249,7 +247,7 @@ class JinjaWriter(Writer):
         """Check how often the search for special tokens would begin in a rendered string."""
         tried, begun = max(len(self.special), _LEAST_TRIED), len(string)
         if tried * begun > _MOST_TRIED:
-            begun -= len(self._begins.sub("", string))
+            begun -= len(self._token_names.begins.sub("", string))
         if tried * begun > _MOST_TRIED:
             raise ConversationError(
                 f"the template {self.name!r} writes {begun:,} characters with which special tokens "
@@ -418,11 +416,12 @@ class JinjaWriter(Writer):
         dropped: Sequence[MessageText] = (),
     ) -> Rendering:
         """A rendered string without marks around messages and blocks, and where they stood."""
-        self._check_written(marked)
 
         def run(messages: list[Any], *, prompt: bool = False) -> Rendering:
             changed = {**fields, "messages": messages}
-            return self._rendering(self._run(changed, prompt), disguise, changed)
+            string = self._run(changed, prompt)
+            self._check_written(string)
+            return self._rendering(string, disguise, changed)
 
         string, starts, blocks = unmarked(marked, self._mask == "blocks")
         return Rendering(string, starts, blocks, disguise, fields["messages"], run, dropped)

@@ -56,7 +56,7 @@ _MOST_KEPT_CHARS: Final = 1 << 6
 #: The fields of a part or a call that are texts of the message.
 _TEXTS: Final = ("text", "name", "arguments")
 
-#: The special tokens, and the marks, that a template may write: each takes 70 bytes here.
+#: The marks of messages and blocks that a template may write: each takes 70 bytes here.
 MOST_MARKS: Final = 1 << 20
 
 #: The index of a message, and a mark of a block, in what a template writes.
@@ -88,6 +88,12 @@ class TokenNames:
     Args:
         names: the names.
         words: the attributes, keys and other strings of the template.
+
+    Attributes:
+        names: the names.
+        words: as above.
+        first: the characters with which a name begins.
+        begins: the regular expression that finds such a character.
     """
 
     def __init__(self, names: Iterable[str], words: frozenset[str] = frozenset()) -> None:
@@ -98,9 +104,9 @@ class TokenNames:
         self._last = {name[-1] for name in self.names}
         self._all = "\0".join(self._sorted)
         self.first = {name[0] for name in self.names}
-        self._begins = re.compile("|".join(map(re.escape, sorted(self.first))) or r"(?!)")
+        self.begins = re.compile("|".join(map(re.escape, sorted(self.first))) or r"(?!)")
         short = sorted(word for word in words if len(word) <= _MOST_KEPT_CHARS)
-        ends = (word[at.start() :] for word in short for at in self._begins.finditer(word))
+        ends = (word[at.start() :] for word in short for at in self.begins.finditer(word))
         self._kept = {end for end in islice(ends, _MOST_KEPT) if not self._is_token(end)}
         self._kept_lengths = sorted({*map(len, self._kept)})
 
@@ -117,7 +123,7 @@ class TokenNames:
 
         That is not where a string of the template begins that no token begins with.
         """
-        found = (token.start() for token in self._begins.finditer(text))
+        found = (token.start() for token in self.begins.finditer(text))
         lengths = self._kept_lengths
         return {at for at in found if all(text[at : at + n] not in self._kept for n in lengths)}
 

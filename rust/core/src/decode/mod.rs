@@ -258,14 +258,13 @@ fn apply(
         DecoderStep::ByteLevel => one(of_bytes(&names)?, growth),
         DecoderStep::ByteFallback => fallen_back(&names, growth),
         DecoderStep::Fuse => one(concatenated(&names)?, growth),
-        DecoderStep::Replace { pattern, content } => {
-            each(names, |_, name| match (pattern, expression) {
-                (ReplacePattern::Regex(_), Some(regex)) => replaced(&name, regex, content, growth),
-                (ReplacePattern::Literal(text) | ReplacePattern::Regex(text), _) => {
-                    replaced_literal(&name, text, content, growth)
-                }
-            })
-        }
+        DecoderStep::Replace {
+            pattern: ReplacePattern::Literal(text) | ReplacePattern::Regex(text),
+            content,
+        } => each(names, |_, name| match expression {
+            Some(regex) => replaced(&name, regex, content, growth),
+            None => replaced_literal(&name, text, content, growth),
+        }),
         DecoderStep::Strip { content, start, stop } => {
             each(names, |_, name| Ok(stripped(&name, *content, *start, *stop)))
         }

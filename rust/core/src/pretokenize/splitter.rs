@@ -362,7 +362,7 @@ impl Splitter {
     }
 }
 
-/// The ends of the pretokens of a text, as the engine finds them with another engine.
+/// The ends of the pretokens of a text, as `regex-automata` finds them.
 fn ends_of_matches(regex: &regex_automata::meta::Regex, text: &str) -> Vec<usize> {
     let matches = regex.find_iter(text).filter(|hit| !hit.is_empty());
     let mut ends: Vec<usize> = matches.flat_map(|hit| [hit.start(), hit.end()]).collect();
