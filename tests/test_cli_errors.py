@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
+import io
 import sys
 import warnings
 from pathlib import Path
@@ -45,6 +47,10 @@ def error_of(
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # which main sets
     with pytest.raises(SystemExit) as end:
         cli.main()
+    # The exception still refers to the frames of the command: what they opened must be closed.
+    readers = [thing for thing in gc.get_objects() if isinstance(thing, io.BufferedReader)]
+    opened = [str(reader.name) for reader in readers if not reader.closed]
+    assert not [name for name in opened if Path(name).is_file()]
     error = capsys.readouterr().err
     assert (end.value.code or 0) == code, error
     assert "Traceback" not in error

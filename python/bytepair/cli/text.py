@@ -5,8 +5,8 @@ from __future__ import annotations
 import codecs
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -70,9 +70,8 @@ def encode(
     option.one_of("files", "text")
     option.one_of("count", "count_each", "as_json")
     reading, skips, total = option.taken(bytepair.Reading, how), SkipLog(), 0
-    with _naming_tokenizer(files):
+    with _naming_tokenizer(files), closing(_sources(files, text, reading, skips)) as sources:
         tok = bytepair.load(tokenizer, pattern=pattern)
-        sources = _sources(files, text, reading, skips)
         for parts in _encoded(sources, tok, how, lines, count or count_each):
             if count or count_each:
                 number = sum(map(len, parts))
@@ -154,7 +153,7 @@ def _streamed(
 
 def _sources(
     names: tuple[str, ...], text: str | None, reading: bytepair.Reading, skips: SkipLog
-) -> Iterator[Iterator[str] | TextBatch]:
+) -> Generator[Iterator[str] | TextBatch]:
     """The inputs: each text that is not skipped as an iterator of pieces; tables in batches."""
 
     def read(source: ResolvedSource) -> Iterator[TextBatch]:
