@@ -44,8 +44,7 @@ pub(crate) struct TextGrowth {
 impl TextGrowth {
     /// For a text of so many bytes.
     pub(crate) fn of(bytes: usize) -> Self {
-        let limit = bytes.saturating_mul(BYTES_PER_BYTE).saturating_add(BYTES_PER_TEXT);
-        let time = Budget::new(bytes);
+        let (limit, time) = (limit(bytes), Budget::new(bytes));
         Self { limit, before: 0, made: 0, unchecked: 0, time, stage: "", number: 0, kind: "" }
     }
 
@@ -78,13 +77,26 @@ impl TextGrowth {
     #[cold]
     fn too_much(&self) -> Error {
         let Self { stage, number, kind, .. } = self;
-        let step = format!("step {} of the {stage} ({kind})", number + 1);
-        Error::Growth {
-            reason: format!(
-                "{step} makes more than {BYTES_PER_BYTE} bytes of each byte of the text and {} MiB",
-                BYTES_PER_TEXT >> 20
-            ),
-        }
+        too_much(&format!("step {} of the {stage} ({kind})", number + 1))
+    }
+}
+
+/// Fails if a decoder has made so many bytes of the names of tokens, which have so many bytes.
+pub(crate) fn check_stream(made: usize, bytes: usize) -> Result<()> {
+    if made > limit(bytes) { Err(too_much("the decoder")) } else { Ok(()) }
+}
+
+/// The bytes that a step may make of a text of so many bytes.
+fn limit(bytes: usize) -> usize {
+    bytes.saturating_mul(BYTES_PER_BYTE).saturating_add(BYTES_PER_TEXT)
+}
+
+fn too_much(step: &str) -> Error {
+    Error::Growth {
+        reason: format!(
+            "{step} makes more than {BYTES_PER_BYTE} bytes of each byte of the text and {} MiB",
+            BYTES_PER_TEXT >> 20
+        ),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::decode::TextStream;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 use crate::error::{Error, Result};
-use crate::rules::{Decoder, DecoderStep};
+use crate::rules::{Decoder, DecoderStep, growth};
 use crate::tokenizer::Tokenizer;
 
 /// Ids in, text out; never part of a character. Takes a few dozen bytes.
@@ -184,29 +184,43 @@ pub(crate) struct NameStream {
     returned_bytes: usize,
     /// Nothing is decoded before there are so many ids.
     wait: usize,
+    /// The bytes of all tokens of the text, and of all that was given out.
+    token_bytes: usize,
+    text_bytes: usize,
 }
 
 impl NameStream {
     /// Take an id, and return the text that is now complete. Fails if the id has no token; the stream
     /// does not change then.
     pub(crate) fn push(&mut self, tokenizer: &Tokenizer, id: u32) -> Result<String> {
-        tokenizer.token_bytes(id)?;
+        let bytes = tokenizer.token_bytes(id)?.len();
         self.ids.push(id);
+        self.token_bytes += bytes;
         let may_change = is_byte(tokenizer, id) || has_inner_suffix(tokenizer, id);
-        if may_change || self.ids.len() < self.wait || replaces_in_joined_names(tokenizer) {
+        if may_change || self.ids.len() < self.wait || may_change_all(tokenizer) {
             return Ok(String::new());
         }
-        let text = tokenizer.decode(&self.ids).inspect_err(|_| {
+        let text = self.decode(tokenizer).inspect_err(|_| {
             self.ids.pop();
+            self.token_bytes -= bytes;
         })?;
         // The bytes of an incomplete character are decoded as one U+FFFD.
         let complete = text.strip_suffix(char::REPLACEMENT_CHARACTER).unwrap_or(&text).len();
         let piece = text.get(self.returned_bytes..complete).unwrap_or_default().to_owned();
         self.returned_bytes = complete.max(self.returned_bytes);
+        self.text_bytes += piece.len();
         if self.ids.len() > MAX_HELD_IDS {
             self.drop_ids(tokenizer, &text[self.returned_bytes..])?;
         }
         Ok(piece)
+    }
+
+    /// The text of the last ids. Fails if the whole text would be too long for its ids.
+    fn decode(&self, tokenizer: &Tokenizer) -> Result<String> {
+        let text = tokenizer.decode(&self.ids)?;
+        let more = text.len().saturating_sub(self.returned_bytes);
+        growth::check_stream(self.text_bytes + more, self.token_bytes)?;
+        Ok(text)
     }
 
     /// Drop ids, but not the bytes before another, if the text of the others ends with `rest`, the part
@@ -230,9 +244,9 @@ impl NameStream {
     ///
     /// Fails as [`Tokenizer::decode`] does.
     pub(crate) fn flush(&mut self, tokenizer: &Tokenizer) -> Result<String> {
-        let Self { ids, returned_bytes, .. } = std::mem::take(self);
-        let text = tokenizer.decode(&ids)?;
-        Ok(text.get(returned_bytes..).unwrap_or_default().to_owned())
+        let last = std::mem::take(self);
+        let text = last.decode(tokenizer)?;
+        Ok(text.get(last.returned_bytes..).unwrap_or_default().to_owned())
     }
 }
 
@@ -254,9 +268,13 @@ fn has_inner_suffix(tokenizer: &Tokenizer, id: u32) -> bool {
     })
 }
 
-/// Whether a step works on joined names, so that what follows may change the text before it.
-fn replaces_in_joined_names(tokenizer: &Tokenizer) -> bool {
+/// Whether what follows may change any text before it: a step works on joined names, or one before
+/// `WordSuffix` may make suffixes.
+fn may_change_all(tokenizer: &Tokenizer) -> bool {
     let Decoder::Steps(steps) = &tokenizer.rules().decoder else { return false };
+    if steps.iter().skip(1).any(|step| matches!(step, DecoderStep::WordSuffix(_))) {
+        return true;
+    }
     let joins = |step: &DecoderStep| matches!(step, DecoderStep::Fuse | DecoderStep::ByteLevel);
     steps.iter().skip_while(|step| !joins(step)).skip(1).any(|step| match step {
         DecoderStep::Fuse | DecoderStep::Metaspace { .. } => false,
@@ -411,6 +429,20 @@ mod tests {
         assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
     }
 
+    #[test]
+    fn a_stream_has_the_limit_of_its_whole_text() {
+        let pattern = ReplacePattern::Literal("b".to_owned());
+        let (tokenizer, mut stream) = (
+            tokenizer(vec![DecoderStep::Replace { pattern, content: "x".repeat(60_000) }]),
+            NameStream::default(),
+        );
+        let pieces: Vec<_> = (0..20).map(|_| stream.push(&tokenizer, 1)).collect();
+        let whole: Vec<_> = (1..=20).map(|count| tokenizer.decode(&vec![1; count])).collect();
+        let failed = pieces.iter().position(Result::is_err);
+        assert_eq!(failed, whole.iter().position(Result::is_err));
+        assert_eq!(failed, Some(17));
+    }
+
     /// Runs of names, of bytes, and of the two bytes of a character.
     fn long_runs() -> impl Strategy<Value = Vec<u32>> {
         let parts = [vec![0], vec![1], vec![2], vec![2, 3], vec![4], vec![5], vec![6], vec![7]];
@@ -435,6 +467,8 @@ mod tests {
             let words = DecoderStep::WordPiece { prefix: "a".to_owned(), cleanup: true };
             let pattern = ReplacePattern::Literal("bb".to_owned());
             let replace = DecoderStep::Replace { pattern, content: "c".to_owned() };
+            let pattern = ReplacePattern::Literal("b".to_owned());
+            let letters = DecoderStep::Replace { pattern, content: "</w>".to_owned() };
             for steps in [
                 vec![DecoderStep::ByteFallback, meta.clone()],
                 vec![DecoderStep::ByteFallback, meta, DecoderStep::Fuse, strip],
@@ -444,7 +478,8 @@ mod tests {
                 vec![DecoderStep::ByteLevel],
                 vec![DecoderStep::ByteFallback, DecoderStep::Fuse, DecoderStep::ByteLevel],
                 vec![DecoderStep::Fuse, words],
-                vec![suffix],
+                vec![suffix.clone()],
+                vec![letters, suffix],
                 vec![DecoderStep::Fuse, strip_all],
                 Vec::new(),
             ] {
