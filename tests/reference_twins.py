@@ -1,13 +1,13 @@
 """What few tokenizers do, in plain Python: the twins that the fast library is tested against.
 
 `bytepair.reference` has the algorithm itself. Here are parity and superwords, byte fallback,
-dropout, the spaces and the user-defined tokens of SentencePiece, pruning, and the packing of rows.
+the spaces and the user-defined tokens of SentencePiece, pruning, and the packing of rows.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bytepair.reference import Pair, count_pairs, learn, replace, steps, tie_break, train
@@ -138,50 +138,6 @@ def train_parity(
         tokens.append(tokens[pair[0]] + tokens[pair[1]])
         learnt.append(pair)
     return learnt
-
-
-def encode_dropout(
-    pretoken: bytes,
-    rank: Callable[[bytes, bytes], int | None],
-    dropped: Callable[[], bool],
-) -> list[bytes]:
-    """Encode one pretoken with BPE-dropout (Provilkov et al., arXiv 1910.13267).
-
-    Before each merge, every pair that could merge is dropped if `dropped()` is true. The first of
-    the remaining pairs merges: the one of lowest rank, of equals the leftmost. `dropped` is called
-    for pairs in this order and not after the first that remains. If all are dropped, the pretoken
-    is finished. `rank` is as in `steps`.
-
-    >>> answers = iter([True, False, False])  # b'lo' is dropped at first, and b'ow' merges
-    >>> ranks = {b"lo": 1, b"ow": 2, b"low": 3}
-    >>> encode_dropout(b"low", lambda a, b: ranks.get(a + b), lambda: next(answers))
-    [b'low']
-    """
-    parts = [pretoken[i : i + 1] for i in range(len(pretoken))]
-    while True:
-        ranks = [rank(left, right) for left, right in itertools.pairwise(parts)]
-        candidates = sorted((n, i) for i, n in enumerate(ranks) if n is not None)
-        place = next((i for _, i in candidates if not dropped()), None)
-        if place is None:
-            return parts
-        parts[place : place + 2] = [parts[place] + parts[place + 1]]
-
-
-def random_numbers(seed: int) -> Iterator[int]:
-    """Generate the numbers of splitmix64, 64 bits each.
-
-    With `dropout`, number `i` for the seed of a batch is the seed of text `i`. A merge of this text
-    is dropped if the first 53 bits of the next number, as a fraction, are below the probability.
-
-    >>> list(itertools.islice(random_numbers(1234567), 2))
-    [6457827717110365317, 3203168211198807973]
-    """
-    bits = (1 << 64) - 1
-    while True:
-        seed = (seed + 0x9E3779B97F4A7C15) & bits
-        mixed = (seed ^ seed >> 30) * 0xBF58476D1CE4E5B9 & bits
-        mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & bits
-        yield mixed ^ mixed >> 31
 
 
 def user_defined_parts(text: bytes, tokens: Collection[bytes]) -> list[tuple[bytes, bool]]:

@@ -56,7 +56,6 @@ QUERIES = {
     "vLLM": "engines",
     "json schema": "engines",
     "shards": "corpora",
-    "dropout": "surgery",
     "SuperBPE": "superwords",
     "ties": "train",
     "fingerprint": "formats/native",

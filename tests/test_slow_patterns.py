@@ -125,7 +125,6 @@ calls = {
     "encode_batch on one thread": lambda: tok.encode_batch([text] * 20, threads=1),
     "encode_batch_to_numpy": lambda: tok.encode_batch_to_numpy([text] * 20, threads=2),
     "a long text in parts": lambda: tok.encode_batch_to_numpy([text * 20]).ids,
-    "dropout": lambda: tok.encode_batch_to_numpy([text] * 20, threads=2, dropout=0.1, seed=1),
     "encode_file": lambda: tok.encode_file(sys.argv[2], separator="|", threads=2),
     "encode_stream": lambda: list(tok.encode_stream(iter([text] * 20))),
     "session": lambda: bytepair.tokenizer.Session(tok).append(text * 20),

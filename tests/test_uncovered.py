@@ -80,15 +80,13 @@ def test_ids_equal_those_of_tokenizers(pair: tuple[bytepair.Tokenizer, Any], tex
     for piece in (text[:5], text[5:]):
         session.append(piece)
     assert session.ids == expected
-    numbers, offsets = ours.encode_batch_to_numpy([text, text], dropout=0.0, seed=1)
+    numbers, offsets = ours.encode_batch_to_numpy([text, text])
     assert numbers[: offsets[1]].tolist() == expected
     ids, _, spans = ours.encode_offsets(text)
     assert ids == expected  # the general way is the slow twin
     kept = [text[start:end] for start, end in spans.tolist()]
     assert all(set(piece) & {*LETTERS, "日"} for piece in kept)
     assert ours.count(bytepair.tokenizer.truncate_text(ours, text, 3)) <= 3
-    always = ours.encode_batch_to_numpy([text], dropout=1.0, seed=1)[0]
-    assert ours.decode(always.tolist()) == ours.decode(expected)
 
 
 def test_names_and_whole_pretokens(tmp_path: Path) -> None:

@@ -206,15 +206,6 @@ def test_long_texts() -> None:
         assert one.encode(text) == other.encode(text)
 
 
-def test_dropout_keeps_user_defined_tokens() -> None:
-    tok = sentencepiece_pair(False)[0]
-    text = "the\n\n<h1>  other"
-    ids, _ = tok.encode_batch_to_numpy([text] * 20, dropout=0.999, seed=3)
-    ranks = tok.mergeable_ranks()
-    for token in (b"\n\n", b"<h1>", b"  "):
-        assert ids.tolist().count(ranks[token]) == 20
-
-
 def test_shards_and_files(tmp_path: Path) -> None:
     tok = sentencepiece_pair(False)[0]
     (tmp_path / "a.txt").write_text("the\n\n<h1> other", encoding="utf-8")

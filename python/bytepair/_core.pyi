@@ -344,8 +344,6 @@ class Tokenizer:
         prepend: str | int | None = None,
         append: str | int | None = None,
         add_special_tokens: bool | None = None,
-        dropout: float | None = None,
-        seed: int | None = None,
         dtype: DTypeLike | None = None,
         threads: int | None = None,
     ) -> IdArrays: ...

@@ -18,7 +18,7 @@ produces a different result, the fast library is wrong.
     b'lowly'
 
 Special tokens are left out: they are cut out of a text before it is split. Plain versions of
-features that few tokenizers need (parity, superwords, byte fallback, dropout, pruning, rows) are
+features that few tokenizers need (parity, superwords, byte fallback, pruning, rows) are
 in `tests/reference_twins.py`.
 """
 

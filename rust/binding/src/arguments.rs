@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
-use bytepair::bulk::dropout::Dropout;
 use bytepair::formats::native::Tables;
 use bytepair::tokenizer::offsets::Keep;
 use bytepair::{EncodeOptions, Error, Special, Text, Tokenizer, parallel};
@@ -270,28 +269,6 @@ pub(crate) fn keep(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Keep> {
         Ok("end") => Ok(Keep::End),
         _ => Err(refused("keep", argument, "\"start\" or \"end\"")),
     }
-}
-
-/// The options `dropout` and `seed`, which must be passed together.
-pub(crate) fn dropout(
-    dropout: Option<&Bound<'_, PyAny>>,
-    seed: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Option<Dropout>> {
-    let (probability, seed) = match (dropout, seed) {
-        (None, None) => return Ok(None),
-        (Some(probability), Some(seed)) => (probability, integer("seed", seed, 0)?),
-        (Some(_), None) => {
-            let hint = "pass seed=, a different number for each epoch";
-            return Err(errors::about_argument_with_hint("dropout", "needs a seed", hint));
-        }
-        (None, Some(_)) => {
-            let hint = "also pass dropout=";
-            return Err(errors::about_argument_with_hint("seed", "would be ignored", hint));
-        }
-    };
-    let number: Option<f64> = probability.extract().ok().filter(|one| (0.0..=1.0).contains(one));
-    let wrong = || refused("dropout", probability, "a probability between 0 and 1");
-    Ok(Some(Dropout { probability: number.ok_or_else(wrong)?, seed }))
 }
 
 /// The options `special`, `prepend` and `append`.

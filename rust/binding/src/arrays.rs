@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::ops::{Deref, Range};
 
 use bytepair::bulk::arrays::Arrays;
-use bytepair::bulk::dropout::Dropout;
 use bytepair::encode::Id;
 use bytepair::{EncodeOptions, Text, Tokenizer, memory, parallel};
 use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1, get_array_module};
@@ -85,23 +84,20 @@ pub(crate) fn stable<'a>(array: &'a PyReadonlyArray1<'_, u8>) -> PyResult<Cow<'a
     })
 }
 
-/// Encode texts into one array; with `dropout`, drop merges at random.
+/// Encode texts into one array.
 pub(crate) fn encode<'py>(
     py: Python<'py>,
     tokenizer: &Tokenizer,
     texts: &[Text<'_>],
     options: &EncodeOptions,
-    dropout: Option<Dropout>,
     threads: usize,
 ) -> PyResult<NumpyArrays<'py>> {
     ready(py)?;
     with_width!(tokenizer, Id => {
-        into_numpy(py, interrupt::detached(py, || match dropout {
-            None => tokenizer.encode_arrays::<Id>(texts, options, threads),
-            Some(dropout) => {
-                tokenizer.encode_with_dropout::<Id>(texts, options, dropout, threads)
-            }
-        }))
+        into_numpy(
+            py,
+            interrupt::detached(py, || tokenizer.encode_arrays::<Id>(texts, options, threads)),
+        )
     })
 }
 

@@ -169,11 +169,6 @@ impl PyTokenizer {
     ///     prepend: as in `encode`, for each text.
     ///     append: as in `encode`, for each text.
     ///     add_special_tokens: as in `encode`, for each text.
-    ///     dropout: for training texts, the probability with which each merge is skipped
-    ///         (BPE-dropout), so that the same text is encoded differently each time. 0 gives the
-    ///         usual ids. With dropout, pretokens are merged one by one, without a cache.
-    ///     seed: with `dropout`, a number from 0 to 2^64 - 1. The ids of a text depend on it and
-    ///         on the index of the text, and not on the number of threads.
     ///     dtype: the type of the ids, such as "int64" for the embeddings of a model; None means
     ///         uint16 if the vocabulary has at most 65,536 ids, else uint32.
     ///     threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all.
@@ -185,9 +180,7 @@ impl PyTokenizer {
     /// Raises:
     ///     SpecialTokenError: as in `encode`.
     ///     SplitError: as in `encode`.
-    ///     ValueError: if `dropout` is not between 0 and 1; or if `dtype` is no integer, or has no
-    ///         room for the ids of the vocabulary.
-    ///     TypeError: if `dropout` and `seed` are not given together.
+    ///     ValueError: if `dtype` is no integer, or has no room for the ids of the vocabulary.
     ///
     /// Example:
     ///     >>> import bytepair
@@ -196,7 +189,6 @@ impl PyTokenizer {
     ///     >>> ids.tolist(), offsets.tolist()
     ///     ([259, 33, 104, 111], [0, 2, 2, 4])
     #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, add_special_tokens=None,
-                        dropout=None, seed=None,
                         dtype=None, threads=None))]
     fn encode_batch_to_numpy<'py>(
         &self,
@@ -206,17 +198,14 @@ impl PyTokenizer {
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
         add_special_tokens: Option<&Bound<'py, PyAny>>,
-        dropout: Option<&Bound<'py, PyAny>>,
-        seed: Option<&Bound<'py, PyAny>>,
         dtype: Option<&Bound<'py, PyAny>>,
         threads: Option<arguments::ThreadCount>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let dropout = arguments::dropout(dropout, seed)?;
         let options = self.options(special, prepend, append, add_special_tokens)?;
         let strings = arguments::strings(texts)?;
         let texts = errors::collect(strings.iter().map(text_of))?;
         let threads = arguments::threads_for(threads, &texts);
-        let (ids, offsets) = arrays::encode(py, &self.core, &texts, &options, dropout, threads)?;
+        let (ids, offsets) = arrays::encode(py, &self.core, &texts, &options, threads)?;
         let ids = arrays::of_type(ids, dtype, self.vocab_size())?;
         arrays::id_arrays(py, (ids, offsets))
     }

@@ -2,7 +2,6 @@
 
 pub mod arrays;
 pub mod conversations;
-pub mod dropout;
 #[cfg(feature = "parquet")]
 pub mod parquet_rows;
 pub mod text_file;

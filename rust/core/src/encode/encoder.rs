@@ -87,16 +87,6 @@ fn fast_pattern(rules: &TextRules, one_pass: bool) -> Option<Pattern> {
     rules.pre_tokenizer.pattern().filter(|_| is_fast && rules.symbols.is_none())
 }
 
-/// A part of a text, on its way to ids.
-pub(crate) enum TextPart<'a> {
-    /// An added token.
-    Id(u32),
-    /// Text that is normalized, and that the splitter divides into pretokens.
-    Ordinary(&'a str),
-    /// Bytes, the start of the first pretoken in them, and the end of each.
-    Pretokens(&'a [u8], usize, &'a [usize]),
-}
-
 /// What stands before a part of a text, and whether it includes the end; `options` may add ids at
 /// the start and the end of a text.
 #[derive(Debug, Clone, Copy)]
@@ -178,42 +168,6 @@ impl Encoder {
     /// A part of a text, normalized, where there is no preparation.
     pub(crate) fn normalized<'t>(&self, part: &'t str, start: PartStart) -> Result<Cow<'t, str>> {
         self.form.map_or(Ok(Cow::Borrowed(part)), |form| form.of(part, start))
-    }
-
-    /// Call `sink` with the added tokens that `options` find in a text, and with what is between them,
-    /// in order.
-    #[inline]
-    pub(crate) fn divide(
-        &self,
-        text: &str,
-        options: &EncodeOptions,
-        start: PartStart,
-        mut sink: impl FnMut(TextPart<'_>) -> Result<()>,
-    ) -> Result<()> {
-        if options.finds_none() && !self.normalizes() {
-            return sink(TextPart::Ordinary(text));
-        }
-        let mut growth = TextGrowth::of(text.len());
-        options.divide_original(text, start, |part| match (part, self.preparation()) {
-            (TextOrId::Id(id, _), _) => sink(TextPart::Id(id)),
-            (TextOrId::Text(part, start), Some(preparation)) => {
-                let prepared =
-                    preparation.prepare(part, start, options.then.as_ref(), &mut growth)?;
-                prepared.parts.iter().try_for_each(|part| match part {
-                    PreparedPart::Id(id, ..) => sink(TextPart::Id(*id)),
-                    PreparedPart::Pretokens(start, ends) => {
-                        sink(TextPart::Pretokens(&prepared.bytes, *start, ends))
-                    }
-                })
-            }
-            (TextOrId::Text(part, start), None) => {
-                let text = self.normalized(part, start)?;
-                options.divide_normalized(&text, start, |part| match part {
-                    TextOrId::Id(id, _) => sink(TextPart::Id(id)),
-                    TextOrId::Text(part, _) => sink(TextPart::Ordinary(part)),
-                })
-            }
-        })
     }
 
     /// Whether normalization at most replaces and adds spaces.
@@ -519,15 +473,44 @@ impl EncodeRun<'_> {
         if edges.start == PartStart::Text && !options.prepend.is_empty() {
             sink.take(&options.prepend)?;
         }
-        let encoder = self.encoder;
-        encoder.divide(text, options, edges.start, |part| match part {
-            TextPart::Id(id) => sink.take(&[id]),
-            TextPart::Ordinary(part) => self.encode_text(part, sink),
-            TextPart::Pretokens(bytes, start, ends) => {
-                self.encode_prepared(bytes, start, ends, sink)
-            }
-        })?;
+        if options.finds_none() && !self.encoder.normalizes() {
+            self.encode_text(text, sink)?;
+        } else {
+            self.encode_divided(text, options, edges.start, sink)?;
+        }
         if edges.last && !options.append.is_empty() { sink.take(&options.append) } else { Ok(()) }
+    }
+
+    /// Pass the added tokens that `options` find in a text to a sink, and the ids of what is between
+    /// them, in order.
+    fn encode_divided(
+        &mut self,
+        text: &str,
+        options: &EncodeOptions,
+        start: PartStart,
+        sink: &mut impl IdSink,
+    ) -> Result<()> {
+        let (encoder, mut growth) = (self.encoder, TextGrowth::of(text.len()));
+        options.divide_original(text, start, |part| match (part, encoder.preparation()) {
+            (TextOrId::Id(id, _), _) => sink.take(&[id]),
+            (TextOrId::Text(part, start), Some(preparation)) => {
+                let prepared =
+                    preparation.prepare(part, start, options.then.as_ref(), &mut growth)?;
+                prepared.parts.iter().try_for_each(|part| match part {
+                    PreparedPart::Id(id, ..) => sink.take(&[*id]),
+                    PreparedPart::Pretokens(start, ends) => {
+                        self.encode_prepared(&prepared.bytes, *start, ends, sink)
+                    }
+                })
+            }
+            (TextOrId::Text(part, start), None) => {
+                let text = encoder.normalized(part, start)?;
+                options.divide_normalized(&text, start, |part| match part {
+                    TextOrId::Id(id, _) => sink.take(&[id]),
+                    TextOrId::Text(part, _) => self.encode_text(part, sink),
+                })
+            }
+        })
     }
 
     /// Pass the ids of prepared pretokens to a sink; the first begins at `start`.

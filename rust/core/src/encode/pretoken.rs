@@ -151,10 +151,21 @@ impl PretokenEncoder {
             let sized = self.encode_sized(pretoken, scratch)?;
             return memory::extend(ids, &sized.iter().map(|(id, _)| *id).collect::<Vec<_>>());
         }
-        self.divide(pretoken, |section| match section {
-            PretokenPart::Id(id) => memory::push(ids, id),
-            PretokenPart::Text(text) => self.encode_section(text, scratch, ids),
-        })
+        let Some(user_defined) = &self.user_defined else {
+            return self.encode_section(pretoken, scratch, ids);
+        };
+        let mut done = 0;
+        for found in user_defined.automaton.find_iter(pretoken) {
+            if done < found.start() {
+                self.encode_section(&pretoken[done..found.start()], scratch, ids)?;
+            }
+            memory::push(ids, user_defined.ids[found.pattern().as_usize()])?;
+            done = found.end();
+        }
+        if done == pretoken.len() {
+            return Ok(());
+        }
+        self.encode_section(&pretoken[done..], scratch, ids)
     }
 
     /// The ids of a pretoken, each with the number of its bytes.
@@ -179,19 +190,6 @@ impl PretokenEncoder {
         }
         let broken = |_| Error::TextNotUtf8 { document: 0, at: 0 };
         symbols.merge(&self.vocabulary, from_utf8(pretoken).map_err(broken)?)
-    }
-
-    /// Call `sink` with the user-defined tokens of a pretoken and the text between them, in order.
-    #[inline]
-    pub(crate) fn divide(
-        &self,
-        pretoken: &[u8],
-        mut sink: impl FnMut(PretokenPart<'_>) -> Result<()>,
-    ) -> Result<()> {
-        match &self.user_defined {
-            Some(user_defined) => user_defined.divide(pretoken, sink),
-            None => sink(PretokenPart::Text(pretoken)),
-        }
     }
 
     /// [`encode`](Self::encode) without user-defined tokens.
@@ -222,14 +220,6 @@ pub(crate) struct UserDefined {
     pub(crate) ids: Vec<u32>,
 }
 
-/// A part of a pretoken.
-pub(crate) enum PretokenPart<'a> {
-    /// Text to merge; not empty.
-    Text(&'a [u8]),
-    /// A user-defined token.
-    Id(u32),
-}
-
 impl UserDefined {
     /// `None` if there are no ids. Fails if one of them is not an ordinary token of valid UTF-8.
     pub(crate) fn new(vocabulary: &Vocabulary, ids: Vec<u32>) -> Result<Option<Self>> {
@@ -255,23 +245,6 @@ impl UserDefined {
     /// Whether a pretoken contains a user-defined token.
     pub(crate) fn is_in(&self, pretoken: &[u8]) -> bool {
         self.automaton.is_match(pretoken)
-    }
-
-    /// Call `sink` with the user-defined tokens of a pretoken and the text between them, in order.
-    pub(crate) fn divide(
-        &self,
-        pretoken: &[u8],
-        mut sink: impl FnMut(PretokenPart<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let mut done = 0;
-        for found in self.automaton.find_iter(pretoken) {
-            if done < found.start() {
-                sink(PretokenPart::Text(&pretoken[done..found.start()]))?;
-            }
-            sink(PretokenPart::Id(self.ids[found.pattern().as_usize()]))?;
-            done = found.end();
-        }
-        if done < pretoken.len() { sink(PretokenPart::Text(&pretoken[done..])) } else { Ok(()) }
     }
 }
 

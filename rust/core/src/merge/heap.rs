@@ -6,7 +6,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::ops::Range;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -33,15 +32,15 @@ pub(crate) fn check(bytes: usize) -> Result<()> {
 
 /// The ranks of pairs, and the ids that they merge into.
 pub(crate) trait RankedPairs {
-    /// The rank of two adjacent parts, which are at `place` in the pretoken, or [`NO_MERGE`].
-    fn rank_at(&self, left: u32, right: u32, place: Range<usize>) -> u32;
+    /// The rank of two adjacent parts, or [`NO_MERGE`].
+    fn rank_of(&self, left: u32, right: u32) -> u32;
 
     /// The id that the merge with this rank creates.
     fn merged(&self, rank: u32) -> u32;
 }
 
 impl<P: Pairs> RankedPairs for P {
-    fn rank_at(&self, left: u32, right: u32, _place: Range<usize>) -> u32 {
+    fn rank_of(&self, left: u32, right: u32) -> u32 {
         self.rank(left, right, Portable)
     }
 
@@ -80,22 +79,20 @@ impl HeapMerge {
         pretoken: &[u8],
         out: &mut Vec<u32>,
     ) {
-        self.merge(pairs, symbols.parts(pretoken), pretoken.len(), || false);
+        self.merge(pairs, symbols.parts(pretoken), pretoken.len());
         out.extend(self.parts().map(|(_, id)| id));
-        self.free_large();
+        if self.parts.len() > MAX_KEPT_PARTS {
+            *self = Self::default();
+        }
     }
 
     /// Merge parts, of which the start and the id are given, in a pretoken that ends at `end`.
     /// [`parts`](Self::parts) are then those that remain.
-    ///
-    /// `drops` returns whether to drop the next pair: it then stays for later merges. Pairs are
-    /// asked about in the order in which they would merge, up to the first that is not dropped.
     pub(crate) fn merge(
         &mut self,
         pairs: &impl RankedPairs,
         parts: impl Iterator<Item = (usize, u32)>,
         end: usize,
-        mut drops: impl FnMut() -> bool,
     ) {
         self.parts.clear();
         let new = |(at, (start, id)): (usize, (usize, u32))| LinkedPart {
@@ -109,7 +106,10 @@ impl HeapMerge {
         self.heap.clear();
         let count = self.parts.len() - 1;
         (0..count).for_each(|at| self.look_up(pairs, at));
-        while let Some((rank, at)) = self.next(&mut drops) {
+        while let Some(Reverse((rank, at))) = self.heap.pop() {
+            if self.parts[at].rank != rank {
+                continue; // stale
+            }
             let LinkedPart { after: gone, before, .. } = self.parts[at];
             let after = self.parts[gone].after;
             self.parts[gone].rank = NO_MERGE;
@@ -130,42 +130,15 @@ impl HeapMerge {
         all.take_while(move |part| part.after <= end).map(|part| (part.start, part.id))
     }
 
-    /// Free the buffers if they are large.
-    pub(crate) fn free_large(&mut self) {
-        if self.parts.len() > MAX_KEPT_PARTS {
-            *self = Self::default();
-        }
-    }
-
     /// Look up the rank of a part with the next one.
     fn look_up(&mut self, pairs: &impl RankedPairs, at: usize) {
-        let LinkedPart { id, start, after, .. } = self.parts[at];
-        let next = self.parts[after];
-        let end = self.parts.get(next.after).map(|part| part.start);
-        let rank = end.map_or(NO_MERGE, |end| pairs.rank_at(id, next.id, start..end));
+        let LinkedPart { id, after, .. } = self.parts[at];
+        let is_last = after + 1 == self.parts.len();
+        let rank = if is_last { NO_MERGE } else { pairs.rank_of(id, self.parts[after].id) };
         self.parts[at].rank = rank;
         if rank != NO_MERGE {
             self.heap.push(Reverse((rank, at)));
         }
-    }
-
-    /// The rank and the part of the next merge.
-    fn next(&mut self, drops: &mut impl FnMut() -> bool) -> Option<(u32, usize)> {
-        let mut dropped = Vec::new();
-        let mut next = None;
-        while let Some(Reverse((rank, at))) = self.heap.pop() {
-            // Nothing is drawn for a stale entry, which is no pair.
-            if self.parts[at].rank != rank {
-                continue;
-            }
-            if !drops() {
-                next = Some((rank, at));
-                break;
-            }
-            dropped.push(Reverse((rank, at)));
-        }
-        self.heap.extend(dropped);
-        next
     }
 }
 
@@ -232,7 +205,7 @@ impl SymbolMerger {
             (end - size, id)
         });
         let mut heap = HeapMerge::default();
-        heap.merge(self, parts, pretoken.len(), || false);
+        heap.merge(self, parts, pretoken.len());
         let (starts, ids): (Vec<usize>, Vec<u32>) = heap.parts().unzip();
         let ends = starts.iter().skip(1).copied().chain([pretoken.len()]);
         let sizes = starts.iter().zip(ends).map(|(start, end)| end - start);
@@ -292,7 +265,7 @@ impl SymbolMerger {
 }
 
 impl RankedPairs for SymbolMerger {
-    fn rank_at(&self, left: u32, right: u32, _place: Range<usize>) -> u32 {
+    fn rank_of(&self, left: u32, right: u32) -> u32 {
         self.ranks.get(&(left, right)).copied().unwrap_or(NO_MERGE)
     }
 

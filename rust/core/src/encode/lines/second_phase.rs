@@ -7,8 +7,6 @@
     reason = "the code must be compiled for the instructions of the caller"
 )]
 
-use std::ops::Range;
-
 use crate::encode::pretoken::PretokenEncoder;
 use crate::error::Result;
 use crate::hash::key::hash_number;
@@ -143,16 +141,10 @@ struct HighMerges<'a, L> {
     lanes: L,
 }
 
-impl<L: Lanes> HighMerges<'_, L> {
-    #[inline(always)]
-    fn rank(&self, left: u32, right: u32) -> u32 {
-        self.ranks.rank(left, right, self.lanes)
-    }
-}
-
 impl<L: Lanes> RankedPairs for HighMerges<'_, L> {
-    fn rank_at(&self, left: u32, right: u32, _place: Range<usize>) -> u32 {
-        self.rank(left, right)
+    #[inline(always)]
+    fn rank_of(&self, left: u32, right: u32) -> u32 {
+        self.ranks.rank(left, right, self.lanes)
     }
 
     fn merged(&self, rank: u32) -> u32 {
@@ -163,7 +155,7 @@ impl<L: Lanes> RankedPairs for HighMerges<'_, L> {
 /// Merge a run of two ids in place; returns the number of remaining ids.
 #[inline(always)]
 fn merge_two(pairs: &HighMerges<'_, impl Lanes>, ids: &mut [u32]) -> usize {
-    let rank = pairs.rank(ids[0], ids[1]);
+    let rank = pairs.rank_of(ids[0], ids[1]);
     if rank == NO_MERGE {
         return 2;
     }
@@ -178,7 +170,7 @@ fn merge_short(pairs: &HighMerges<'_, impl Lanes>, ids: &mut [u32]) -> usize {
     let mut length = ids.len();
     let mut ranks = [NO_MERGE; MAX_RUN_IDS];
     for (rank, pair) in ranks.iter_mut().zip(ids.windows(2)) {
-        *rank = pairs.rank(pair[0], pair[1]);
+        *rank = pairs.rank_of(pair[0], pair[1]);
     }
     while length > 1 {
         // Pairs of rank and position: the smallest is the lowest rank, at the leftmost position.
@@ -190,7 +182,7 @@ fn merge_short(pairs: &HighMerges<'_, impl Lanes>, ids: &mut [u32]) -> usize {
         length -= 1;
         for left in [at.checked_sub(1), Some(at)].into_iter().flatten() {
             let right = ids[..length].get(left + 1);
-            ranks[left] = right.map_or(NO_MERGE, |&right| pairs.rank(ids[left], right));
+            ranks[left] = right.map_or(NO_MERGE, |&right| pairs.rank_of(ids[left], right));
         }
     }
     length
@@ -199,7 +191,7 @@ fn merge_short(pairs: &HighMerges<'_, impl Lanes>, ids: &mut [u32]) -> usize {
 /// The same for a run of any length.
 fn merge_long(pairs: &HighMerges<'_, impl Lanes>, ids: &mut [u32]) -> usize {
     let mut heap = HeapMerge::default();
-    heap.merge(pairs, ids.iter().copied().enumerate(), ids.len(), || false);
+    heap.merge(pairs, ids.iter().copied().enumerate(), ids.len());
     let merged = heap.parts().zip(&mut *ids).map(|((_, id), place)| *place = id);
     merged.count()
 }
