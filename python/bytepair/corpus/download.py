@@ -19,11 +19,10 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from threading import Event, Lock
+from threading import Event, Lock, Thread
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -222,7 +221,7 @@ def fetch_all(
     """Download files in parallel; the first failure cancels the others."""
     _check_names({file.name for file in files})
     stop, lock, sizes, got = Event(), Lock(), dict[int, int](), Counter[int]()
-    with Bar(progress) as bar, ThreadPoolExecutor(workers, "bytepair-download") as pool:
+    with Bar(progress) as bar:
 
         def report(number: int, gained: int, missing: int | None) -> None:
             """Add what a file has gained; its size is known from what is still missing."""
@@ -237,7 +236,7 @@ def fetch_all(
                 if done := got.total():
                     bar.update("load", done, total or None)
 
-        def load(number: int) -> Path:
+        def load(number: int) -> None:
             path = dir / files[number].name
             check_inside(dir, path)
             fetch(
@@ -246,17 +245,38 @@ def fetch_all(
                 on_size=lambda size: report(number, 0, size),
             )  # fmt: skip
             report(number, 0, 0)
-            return path
 
-        tasks = [pool.submit(load, number) for number in range(len(files))]
+        _run(load, len(files), workers, stop)
+    return [dir / file.name for file in files]
+
+
+def _run(load: Callable[[int], object], count: int, workers: int, stop: Event) -> None:
+    """Call `load` with each number below `count`; the first failure stops all and is raised."""
+    numbers, lock, failures = iter(range(count)), Lock(), list[BaseException]()
+
+    def work() -> None:
         try:
-            wait(tasks, return_when=FIRST_EXCEPTION)
-        finally:
-            failed = [task for task in tasks if task.done() and task.exception()]
-            if failed or not all(task.done() for task in tasks):
-                stop.set()
-                pool.shutdown(cancel_futures=True)
-        return [task.result() for task in [*failed, *tasks]][len(failed) :]
+            while not stop.is_set():
+                with lock:
+                    number = next(numbers, None)
+                if number is None:
+                    return
+                load(number)
+        except BaseException as error:
+            failures.append(error)
+            stop.set()
+
+    # Daemons: a server may hold one for ever in a read, which must not keep Ctrl-C waiting.
+    threads = [Thread(target=work, daemon=True) for _ in range(min(workers, count))]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        stop.set()
+    if failures:
+        raise failures[0]
 
 
 def _check_names(names: set[str]) -> None:
@@ -299,7 +319,7 @@ def fetch(
                 raise
             if _is_of_disk(error):  # such as a full one, which no retry empties
                 raise
-            before, size = size, transfer.size
+            before, size = size, max(size, transfer.size)
             failures = 0 if size >= before + BLOCK_BYTES else failures + 1
             reached = transfer.has_answer or isinstance(error, _RetryError)
             most = attempts if reached else min(attempts, MOST_FAILURES_UNREACHED)
@@ -449,6 +469,13 @@ class _Redirect(urllib.request.HTTPRedirectHandler):
 
     def __init__(self, follow: bool) -> None:
         self._follow = follow
+
+    def http_error_302(self, req: Any, fp: Any, code: int, msg: str, headers: Any) -> Any:
+        """Follow a redirect without its body, which urllib would read into memory."""
+        fp.close()
+        return super().http_error_302(req, fp, code, msg, headers)
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
     def redirect_request(
         self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str

@@ -324,6 +324,9 @@ def _assemble(
                 read = (_read_batch(file, task, job.dtype, folder) for _ in range(batches))
                 for item in documents_from(start, read, skipped):
                     take(item)
+                if file.read(1):
+                    why = "it has more batches than its mark says"
+                    raise manifest.damaged(Path(file.name), why, folder)
 
     with suppress(InUseError), manifest.locked(folder), Bar(progress) as bar:
         shards = resumed(folder, job, bar, feed, ignore=PARTS)
@@ -367,9 +370,10 @@ def _read_batch(
             ids.dtype == dtype
             and all(array.dtype.kind in "iu" for array in arrays)
             and [array.shape for array in arrays] == shapes
-            and all((np.diff(rising) >= 0).all() for rising in (offsets, text_ends, starts))
+            and all((one[1:] >= one[:-1]).all() for one in (offsets, text_ends, starts))
             and offsets[0] == 0 == starts[0]
             and starts[-1] <= count
+            and 0 <= text_ends[0] <= text_ends[-1] < MOST
             and ((places >= (task.first_input, 0)) & (places < (task.end, MOST))).all()
         )
     except Exception as error:  # numpy parses headers in several ways

@@ -78,10 +78,10 @@ def damaged(path: Path, why: object, folder: Path) -> DamageError:
 
 
 def read_json(path: Path, folder: Path, parse: Callable[[Any], T]) -> T:
-    """Read a regular file of JSON; `parse` checks its content and raises a `ValueError`."""
+    """Read what `write_json` wrote; `parse` checks its content and raises a `ValueError`."""
     check_regular(path)
     try:
-        return parse(json.loads(path.read_bytes(), parse_constant=no_number))
+        return parse(_content(json.loads(path.read_bytes(), parse_constant=no_number)))
     except (ValueError, RecursionError) as error:
         raise damaged(path, error, folder) from error
 
@@ -269,7 +269,7 @@ class Manifest:
             "bytepair_shards": VERSION, "checksum": "crc32", "tokens": self.tokens,
             "documents": self.documents, "text_bytes": self.text_bytes, **asdict(self),
         }  # fmt: skip
-        write_json(folder / NAME, {**values, "crc32": f"{zlib.crc32(_dumped(values)):08x}"})
+        write_json(folder / NAME, values)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
@@ -294,18 +294,19 @@ class Manifest:
 
 
 def _parse_manifest(values: Any) -> Manifest:
-    if not isinstance(values, dict) or values.get("bytepair_shards") != VERSION:
+    if values.get("bytepair_shards") != VERSION:
         raise ValueError(f"it has no version, or another one than {VERSION}")
-    crc = values.pop("crc32", None)
-    if crc != f"{zlib.crc32(_dumped(values)):08x}":
-        raise ValueError("its own CRC-32 is not that of its content")
     match values:
         case {
             "job": {"format": name, "dtype": dtype, "tokenizer": str(), "inputs": [*inputs]} as job,
-            "shards": [*shards],
-        } if name in get_args(ShardFormat) and dtype in DTYPES:
+            "checksum": "crc32", "shards": [_, *_] as shards,
+        } if name in get_args(ShardFormat) and dtype in DTYPES:  # fmt: skip
             result = Manifest(parse_job(job), list(map(parse_shard, shards)))
             check_order(result.shards, len(inputs))
+            names = ("tokens", "documents", "text_bytes")
+            sums = all(values.get(name) == getattr(result, name) for name in names)
+            if not sums or result.shards[-1].following is not None:
+                raise ValueError("its sums are not those of its shards, or the last one is missing")
             return result
     raise ValueError("its job or its shards are not what they must be")
 
@@ -351,10 +352,19 @@ def locked(folder: Path) -> AbstractContextManager[None]:
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:
-    """Write a JSON object under a temporary name, then rename it."""
-    write_whole(path, _dumped(values))
+    """Write a JSON object and its own checksum under a temporary name, then rename it."""
+    crc = zlib.crc32(_dumped(values))
+    write_whole(path, _dumped({**values, "crc32": f"{crc:08x}"}))
 
 
-def _dumped(values: dict[str, Any]) -> bytes:
+def _content(values: Any) -> Any:
+    """What was written, if the checksum is that of it."""
+    crc = values.pop("crc32", None) if isinstance(values, dict) else None
+    if crc != f"{zlib.crc32(_dumped(values)):08x}":
+        raise ValueError("its own CRC-32 is not that of its content")
+    return values
+
+
+def _dumped(values: Any) -> bytes:
     # A name in a damaged file may contain a lone surrogate.
     return json.dumps(values, indent=1, ensure_ascii=False).encode(errors="surrogatepass") + b"\n"

@@ -183,7 +183,7 @@ def _candidates(
                 if vocabulary.merging is tokenizer:
                     continue
             merged = _core.encode_pretoken(vocabulary.merging, last[:start] + token)
-            if merged[-1] == id:
+            if merged and merged[-1] == id:  # uncovered bytes may be left out
                 yield _Candidate((*before, *merged), more)
 
 

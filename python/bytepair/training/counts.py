@@ -405,10 +405,12 @@ class CountState:
                 skips = values["skips"]
                 values["skips"] = SkipLog(skips["documents"], [*map(_skip, skips["first"])])
                 values["reached"] = FilePlace._make(values["reached"])
-                values["job"] = dict(values["job"])
                 state = cls(**values)
                 numbers = (state.texts, state.bytes, state.pretokens, state.skips.documents)
-                if all(type(n) is int and 0 <= n < 1 << 64 for n in (*numbers, *state.reached)):
+                are_counts = all(
+                    type(n) is int and 0 <= n < 1 << 64 for n in (*numbers, *state.reached)
+                )
+                if are_counts and isinstance(state.job, dict):
                     return state
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             pass

@@ -35,7 +35,7 @@ pub(crate) fn encode_utf8<'py>(
     let texts = offsets.windows(2).map(|pair| data.get(pair[0]..pair[1]).map(Text::Bytes));
     let texts = texts.collect::<Option<Vec<_>>>().ok_or_else(outside)?;
     let threads = arguments::threads_for(threads, &texts);
-    let arrays = arrays::encode(py, tokenizer, &texts, &options, None, threads)?;
+    let arrays = arrays::encode(py, tokenizer, &texts, &options, threads)?;
     arrays::id_arrays(py, arrays)
 }
 

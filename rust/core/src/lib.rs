@@ -53,7 +53,8 @@ pub mod roles;
 #[doc(hidden)]
 pub mod rows;
 pub mod rules;
-mod search;
+#[doc(hidden)]
+pub mod search;
 #[doc(hidden)]
 pub mod text;
 #[doc(hidden)]

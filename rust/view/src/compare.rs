@@ -6,15 +6,18 @@
 
 use std::sync::Arc;
 
+use bytepair::decode::decoded_length;
 use serde_json::{Value, json};
 
 use crate::error::{ViewResult, wrong};
 use crate::explored::{Explored, hex};
-use crate::question::Question;
+use crate::question::{Question, check_length};
 
 /// The answer about a text and the tokenizers `shown`.
 pub(crate) fn compare(shown: &[Arc<Explored>], question: &Question<'_>) -> ViewResult<Vec<u8>> {
-    let splits = splits(shown, question.text()?, question.special()?)?;
+    let text = question.text()?;
+    check_length(text.len() * shown.len() / 2)?;
+    let splits = splits(shown, text, question.special()?)?;
     Ok(packed(shown, &splits))
 }
 
@@ -80,6 +83,7 @@ pub(crate) fn decode(one: &Explored, question: &Question<'_>) -> ViewResult<Valu
     let words = question.text()?.split(is_between).filter(|word| !word.is_empty());
     let id = |word: &str| word.parse().map_err(|_| wrong(format!("{word:?} is no id")));
     let ids = words.map(id).collect::<ViewResult<Vec<u32>>>()?;
+    check_length(decoded_length(one.core.vocabulary(), &ids)?)?;
     let text = one.core.decode(&ids)?;
     let exact = [true, false].into_iter().any(|special| {
         one.core.encode_with(&text, one.options(special)).is_ok_and(|again| again == ids)

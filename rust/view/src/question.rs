@@ -4,6 +4,9 @@ use serde_json::{Map, Value};
 
 use crate::error::{ViewResult, not_json, wrong};
 
+/// The largest text of a question, in bytes: an answer has up to 80 bytes for each.
+pub(crate) const MAX_TEXT_BYTES: usize = 1 << 22;
+
 /// A question; its numbers may be written as strings, as in an address.
 pub(crate) struct Question<'q> {
     members: Map<String, Value>,
@@ -58,10 +61,19 @@ impl<'q> Question<'q> {
         Ok(self.number_or("special", 0)? != 0)
     }
 
-    /// The body as a text. Fails if it is not UTF-8.
+    /// The body as a text. Fails if it is not UTF-8, or longer than [`MAX_TEXT_BYTES`].
     pub(crate) fn text(&self) -> ViewResult<&'q str> {
+        check_length(self.body.len())?;
         std::str::from_utf8(self.body).map_err(|error| {
             wrong(format!("the text is not UTF-8 at byte {}", error.valid_up_to()))
         })
     }
+}
+
+/// Fails if a text would have more than [`MAX_TEXT_BYTES`].
+pub(crate) fn check_length(bytes: usize) -> ViewResult<()> {
+    if bytes <= MAX_TEXT_BYTES {
+        return Ok(());
+    }
+    Err(wrong(format!("the text has {bytes} bytes; the page takes at most {MAX_TEXT_BYTES}")))
 }

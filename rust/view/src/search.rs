@@ -1,11 +1,14 @@
 //! The vocabulary, searched by text, regular expression, bytes or id.
 
-use fancy_regex::RegexBuilder;
+use bytepair::search::Expression;
 use serde_json::{Value, json};
 
 use crate::error::{ViewResult, wrong};
 use crate::explored::Explored;
 use crate::question::Question;
+
+/// The longest query, in bytes: it is compared with each place of each token.
+const MAX_QUERY_BYTES: usize = 1000;
 
 /// The largest number of tokens in an answer.
 const MAX_TOKENS: usize = 300;
@@ -19,6 +22,9 @@ type Fits = Box<dyn Fn(u32, &[u8]) -> ViewResult<bool>>;
 /// number of all that fit and of the vocabulary. Fails if the body is no query of this kind.
 pub(crate) fn search(one: &Explored, question: &Question<'_>) -> ViewResult<Value> {
     let query = question.text()?;
+    if query.len() > MAX_QUERY_BYTES {
+        return Err(wrong(format!("a query has at most {MAX_QUERY_BYTES} bytes")));
+    }
     let fits = match question.word("kind")? {
         "text" => by_text(query),
         "regex" => by_expression(query)?,
@@ -61,12 +67,11 @@ fn by_text(query: &str) -> Fits {
 }
 
 fn by_expression(query: &str) -> ViewResult<Fits> {
-    let mut builder = RegexBuilder::new(query);
-    let expression = builder.backtrack_limit(MAX_STEPS_BACK).build();
+    let expression = Expression::with_backtrack_limit(query, MAX_STEPS_BACK);
     let expression =
         expression.map_err(|error| wrong(format!("invalid regular expression: {error}")))?;
     Ok(Box::new(move |_, token| {
-        let result = expression.is_match(String::from_utf8_lossy(token).as_ref());
+        let result = expression.is_in(String::from_utf8_lossy(token).as_ref());
         result.map_err(|_| wrong("This takes too long; a simpler expression may not."))
     }))
 }

@@ -13,7 +13,7 @@
 
 mod ends;
 mod pattern;
-mod pattern_shape;
+pub(crate) mod pattern_shape;
 pub(crate) mod pieces;
 mod scan;
 mod splitter;

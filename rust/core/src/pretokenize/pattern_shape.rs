@@ -9,7 +9,7 @@ use crate::pretokenize::unicode::{Class, class_of};
 
 /// The variations among the recognised patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PatternShape {
+pub(crate) struct PatternShape {
     /// The characters that may precede a word.
     pub(super) prefix: Prefix,
     /// How contractions such as `'s` and `'ll` are split.
@@ -67,7 +67,7 @@ impl PatternShape {
     }
 
     /// The shape of a pattern, if it is recognised.
-    pub(super) fn of(pattern: &str) -> Option<Self> {
+    pub(crate) fn of(pattern: &str) -> Option<Self> {
         let mut rest = alternatives(pattern).into_iter().peekable();
         let contraction = contraction(&mut rest);
         let (prefix, contraction) = match (rest.next()?, contraction) {

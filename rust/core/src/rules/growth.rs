@@ -16,7 +16,7 @@ const BYTES_PER_BYTE: usize = 64;
 /// Bytes that it may make of any text beside these.
 const BYTES_PER_TEXT: usize = 1 << 20;
 /// Steps that a normalizer, a pre-tokenizer or a decoder may have.
-const MAX_STEPS: usize = 256;
+pub(crate) const MAX_STEPS: usize = 256;
 /// Bytes that a prefix and a suffix of symbols may have.
 const MAX_AFFIX_BYTES: usize = 64;
 

@@ -23,7 +23,7 @@ const AUTOMATON_LIMIT_BYTES: usize = 4 << 20;
 
 /// A compiled regular expression.
 #[derive(Debug, Clone)]
-pub(crate) struct Expression {
+pub struct Expression {
     regex: Regex,
 }
 
@@ -34,7 +34,13 @@ impl Expression {
     }
 
     /// The same with another limit on backtracking.
-    pub(crate) fn with_backtrack_limit(regex: &str, limit: usize) -> Result<Self> {
+    ///
+    /// ```
+    /// let expression = bytepair::search::Expression::with_backtrack_limit(r"(?i)l{2}(?=o)", 100)?;
+    /// assert!(expression.is_in("HELLO")? && !expression.is_in("hell")?);
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    pub fn with_backtrack_limit(regex: &str, limit: usize) -> Result<Self> {
         check(regex)?;
         RegexBuilder::new(regex)
             .backtrack_limit(limit)
@@ -42,6 +48,11 @@ impl Expression {
             .build()
             .map(|regex| Self { regex })
             .map_err(|error| pattern_error(regex, &error))
+    }
+
+    /// Whether a text has a match. Fails with [`Error::Split`] if the search exceeds a limit.
+    pub fn is_in(&self, text: &str) -> Result<bool> {
+        self.regex.is_match(text).map_err(|e| Error::Split { at: 0, reason: e.to_string() })
     }
 
     /// The first match from a position on; matches of no characters are passed over. Fails with
@@ -183,9 +194,11 @@ impl Budget {
 
 /// The bytes that the expressions of one tokenizer may have, if their repetitions are written out.
 pub(crate) const MAX_WRITTEN_BYTES: usize = 1 << 16;
-/// What a look-around, a group or a reference counts beside what is in it: it may have an automaton of
-/// its own.
+/// What a look-around or a reference counts beside what is in it: it may have an automaton of its own.
 const PART_BYTES: usize = 16;
+/// What a group that captures counts: an automaton that tells where groups are takes time that grows
+/// with the square of their number.
+const CAPTURE_BYTES: usize = 1024;
 /// What a class of characters counts at least, since `\p{L}` takes 50 kB in an automaton; and one that
 /// ignores case: adding the other cases takes up to 10 ms.
 const CLASS_BYTES: usize = 32;
@@ -211,6 +224,7 @@ pub(crate) fn parsed(regex: &str) -> Option<Expr> {
 fn written(expr: &Expr) -> usize {
     let times = match expr {
         Expr::Literal { val, .. } => return val.len(),
+        Expr::Group(child) => return written(child).saturating_add(CAPTURE_BYTES),
         Expr::Delegate { inner, casei: false } => return inner.len().max(CLASS_BYTES),
         Expr::Delegate { inner, casei: true } => return inner.len().max(CASELESS_CLASS_BYTES),
         Expr::Repeat { lo, hi: usize::MAX, .. } => lo.saturating_add(1),
@@ -224,13 +238,14 @@ fn written(expr: &Expr) -> usize {
 /// What errors say about expressions with too many bytes.
 pub(crate) fn too_many(bytes: usize) -> String {
     format!(
-        "{bytes} bytes, with repetitions written out and at least {CLASS_BYTES} for each class; \
-         {MAX_WRITTEN_BYTES} are possible"
+        "{bytes} bytes, with repetitions written out, at least {CLASS_BYTES} for each class, and \
+         {CAPTURE_BYTES} for each group that captures; {MAX_WRITTEN_BYTES} are possible"
     )
 }
 
-/// Fails with [`Error::Pattern`] if an expression is too long, if memory is short for its automaton, or
-/// if it repeats a part that tries to match no characters before it tries others.
+/// Fails with [`Error::Pattern`] if an expression is too long, if memory is short for its automaton, if
+/// it repeats a part that tries to match no characters before it tries others, or if it has a part
+/// without a limit.
 fn check(regex: &str) -> Result<()> {
     let bytes = written_bytes(regex);
     if bytes > MAX_WRITTEN_BYTES {
@@ -239,12 +254,40 @@ fn check(regex: &str) -> Result<()> {
         return Err(Error::Pattern { pattern: beginning, at: None, reason });
     }
     memory::check(bytes * MEMORY_PER_BYTE)?;
-    if !parsed(regex).is_some_and(|expr| repeats_early_end(&expr)) {
+    let Some(expr) = parsed(regex) else { return Ok(()) };
+    let reason = if has_no_limit(&expr) {
+        "it has a part other than literals, classes, assertions, look-arounds, groups, repetitions, \
+         alternatives, and references to groups that do not ignore case"
+    } else if repeats_early_end(&expr) {
+        "it repeats a part that may match no characters before it tries to match some, and engines \
+         disagree on when such a repetition ends"
+    } else {
         return Ok(());
-    }
-    let reason = "it repeats a part that may match no characters before it tries to match some, and \
-                  engines disagree on when such a repetition ends";
+    };
     Err(Error::Pattern { pattern: regex.to_owned(), at: None, reason: reason.to_owned() })
+}
+
+/// Whether an expression has a part that no published pattern has, and whose work the engine does not
+/// limit: a call of a group is compiled as often as it occurs, and a reference that ignores case
+/// compiles an expression for each comparison.
+fn has_no_limit(expr: &Expr) -> bool {
+    let is_limited = match expr {
+        Expr::Backref { casei, .. } => !casei,
+        Expr::Empty
+        | Expr::Any { .. }
+        | Expr::Assertion(_)
+        | Expr::GeneralNewline { .. }
+        | Expr::Literal { .. }
+        | Expr::Delegate { .. }
+        | Expr::Concat(_)
+        | Expr::Alt(_)
+        | Expr::Group(_)
+        | Expr::AtomicGroup(_)
+        | Expr::LookAround(..)
+        | Expr::Repeat { .. } => true,
+        _ => false,
+    };
+    !is_limited || expr.children_iter().any(has_no_limit)
 }
 
 /// Whether a part that is repeated may end early.
@@ -392,7 +435,8 @@ mod tests {
             assert!(written_bytes(pattern.regex().unwrap()) < MAX_WRITTEN_BYTES / 20, "{name}");
         }
         let long = "a".repeat(MAX_WRITTEN_BYTES + 1);
-        for regex in [r"(?!\p{L}{20})a".repeat(5000), long, r"\p{L}{99999}".to_owned()] {
+        let groups = "(a)".repeat(64);
+        for regex in [r"(?!\p{L}{20})a".repeat(5000), long, r"\p{L}{99999}".to_owned(), groups] {
             assert!(matches!(check(&regex), Err(Error::Pattern { .. })));
         }
     }
@@ -426,6 +470,22 @@ mod tests {
         }
         let names = Pattern::names().filter_map(Pattern::named);
         assert!(names.into_iter().all(|it| check(it.regex().unwrap()).is_ok()));
+    }
+
+    #[test]
+    fn parts_without_a_limit_are_errors() {
+        for regex in [
+            r"(?<a>b)\g<a>",
+            r"(?i)(a)\1",
+            r"(a)(?(1)b|c)",
+            r"a\Kb",
+            r"a|\Gb",
+            r"(?~a)",
+            r"a(*FAIL)",
+        ] {
+            assert!(matches!(Expression::new(regex), Err(Error::Pattern { .. })), "{regex}");
+        }
+        assert!(Expression::new(r"(?i:b)(a)\1(?>\R|.)(?<!c)(?=d)\b").is_ok());
     }
 
     #[test]

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Reason, Result};
 use crate::formats;
+use crate::rules::growth::MAX_STEPS;
 use crate::text::from_utf8;
 
 /// A file breaks a rule of its format.
@@ -229,7 +230,8 @@ impl<'v> JsonNode<'v> {
         self.get("type")?.text()
     }
 
-    /// The nodes of nested sequences, in order; `field` holds those of a `Sequence`.
+    /// The nodes of nested sequences, in order; `field` holds those of a `Sequence`. Fails if there are
+    /// more than [`MAX_STEPS`].
     pub(super) fn flat(&self, field: &str) -> Result<Vec<Self>> {
         if self.kind()? != "Sequence" {
             return Ok(vec![self.clone()]);
@@ -237,6 +239,9 @@ impl<'v> JsonNode<'v> {
         let mut nodes = Vec::new();
         for node in self.get(field)?.list()? {
             nodes.extend(node.flat(field)?);
+            if nodes.len() > MAX_STEPS {
+                return Err(self.unsupported(format!("it has more than {MAX_STEPS} steps")));
+            }
         }
         Ok(nodes)
     }

@@ -12,6 +12,7 @@ use fancy_regex::{Captures, Regex};
 
 use super::json::unsupported;
 use crate::error::Result;
+use crate::search::MAX_WRITTEN_BYTES;
 
 /// What is written differently: our form, and that of Oniguruma.
 const FORMS: [(&str, &str); 4] =
@@ -140,6 +141,11 @@ pub fn means_the_same(regex: &str) -> bool {
 /// # Ok::<(), bytepair::Error>(())
 /// ```
 pub fn from_oniguruma(regex: &str, place: &str) -> Result<String> {
+    if regex.len() > MAX_WRITTEN_BYTES {
+        let reason =
+            format!("a pattern of {} bytes; {MAX_WRITTEN_BYTES} are possible", regex.len());
+        return Err(unsupported(place, reason));
+    }
     let mut groups: Vec<Vec<String>> = vec![Vec::new()];
     let mut at = 0;
     while at < regex.len() {

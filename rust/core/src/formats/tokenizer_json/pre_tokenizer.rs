@@ -10,7 +10,8 @@ use super::cuts;
 use super::json::JsonNode;
 use super::oniguruma::{from_oniguruma, to_oniguruma};
 use crate::error::Result;
-use crate::pretokenize::{Pattern, Splitter, match_lengths};
+use crate::pretokenize::pattern_shape::PatternShape;
+use crate::pretokenize::{Pattern, match_lengths};
 use crate::rules::pre_tokenizer::{GPT2_SPLIT, PUNCTUATION};
 use crate::rules::{Behavior, PreTokenizer, PreTokenizerStep, SpacePrefix};
 
@@ -87,7 +88,8 @@ pub(super) fn joins_numeric(token: &[u8], individual: bool) -> bool {
 
 /// The same splits in fewer steps, where one pattern does what several do.
 pub(super) fn composed(mut steps: Vec<PreTokenizerStep>) -> Vec<PreTokenizerStep> {
-    while let Some(at) = steps.windows(2).position(|steps| *steps == superbpe()) {
+    let superbpe = superbpe();
+    while let Some(at) = steps.windows(2).position(|steps| *steps == superbpe) {
         steps.splice(at..at + 2, [isolated(GROUPS)]);
     }
     let last = steps.pop_if(|step| maps_bytes(step));
@@ -298,8 +300,7 @@ fn between(regex: &str) -> String {
 
 /// Whether a pattern is known to match all text: those of the scanner do.
 fn matches_all(regex: &str) -> bool {
-    let is_scan = || Splitter::new(&Pattern::from_regex(regex)).is_ok_and(|it| it.is_scan());
-    cuts::begins_with_all(regex) || is_scan()
+    cuts::begins_with_all(regex) || PatternShape::of(regex).is_some()
 }
 
 // ---------------------------------------------------------------------------- writing
