@@ -258,7 +258,7 @@ impl PyCounter {
             Some((column.ranges_from(start.0, row).ok()?, column))
         });
         let Some((ranges, column)) = opened else { return Ok(false) };
-        let column = column.with_bounds(bounds.page_bytes, bounds.document_bytes);
+        let column = column.with_page_limit(bounds.page_bytes);
         let options = reading.options(&bounds)?;
         let count = |counter: &mut bytepair::Counter, reached: &mut _, report: &mut Report<'_>| {
             counter.add_column(&column, &ranges, reached, &options, report)

@@ -1,11 +1,10 @@
 //! Files: documents, the tokens of a rank file, the footer of counts, rows of parquet, decompression.
 
-use std::io;
-use std::io::Read;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytepair::corpus::parquet::{ReadAt, TableReader, TextColumn, Windowed};
+use bytepair::corpus::parquet::{ReadSeek, TableReader, TextColumn};
 use bytepair::corpus::{
     Bounds, Compression, CorpusFile, DocumentOptions, DocumentReader, DocumentSelection, Documents,
     FileKind, OnError, SkippedRows,
@@ -17,7 +16,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::{arguments, arrays, errors};
+use crate::{arguments, arrays, errors, interrupt};
 
 /// The number of rows of a parquet file with the column; `None` if it cannot be read.
 #[pyfunction]
@@ -36,20 +35,15 @@ pub(crate) fn unpack(
     write: &Bound<'_, PyAny>,
     source: Option<Py<PyAny>>,
 ) -> PyResult<()> {
-    let raised = Raised::default();
-    let failed = |error: bytepair::Error| raised.or(&error);
+    let (raised, mut stopped) = (Raised::default(), interrupt::Stopped::default());
     let compression = named_compression(compression)?;
     let file = CorpusFile { path, kind: FileKind::Text, compression };
-    let source = source.map(|file| Box::new(FileObject::new(file, 0, &raised)) as _);
-    let mut stream = py.detach(|| file.unpack(source)).map_err(failed)?;
-    loop {
-        let bytes = py.detach(|| stream.next_bytes()).map_err(failed)?;
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        write.call1((PyBytes::new(py, &bytes),))?;
-        py.check_signals()?;
-    }
+    let source = source.map(|file| Box::new(FileObject::new(file, &raised)) as _);
+    let write = write.clone().unbind();
+    let write =
+        |bytes: &[u8]| stopped.call(|py| write.call1(py, (PyBytes::new(py, bytes),)).map(drop));
+    let unpacked = py.detach(|| file.unpack(source, write));
+    stopped.or(unpacked.map_err(|error| raised.or(&error)))
 }
 
 /// Read the bytes of a rank file: the tokens with their ranks, and the rank of the token without bytes,
@@ -97,30 +91,17 @@ impl Raised {
 /// A Python file object as a source of bytes.
 pub(crate) struct FileObject {
     file: Py<PyAny>,
-    size: u64,
     raised: Raised,
 }
 
 impl FileObject {
-    /// A file of `size` bytes; reading from the current position needs no size.
-    pub(crate) fn new(file: Py<PyAny>, size: u64, raised: &Raised) -> Self {
-        Self { file, size, raised: raised.clone() }
+    pub(crate) fn new(file: Py<PyAny>, raised: &Raised) -> Self {
+        Self { file, raised: raised.clone() }
     }
 
-    /// Read from the current position of the file object, or from `offset`.
-    fn read_from(&self, offset: Option<u64>, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = |py: Python<'_>| {
-            if let Some(offset) = offset {
-                self.file.call_method1(py, "seek", (offset,))?;
-            }
-            let bytes = self.file.call_method1(py, "read", (buffer.len(),))?;
-            let bytes = bytes.bind(py).cast::<PyBytes>()?.as_bytes();
-            let wrong = || PyValueError::new_err("read(size) returned more than size bytes");
-            let destination = buffer.get_mut(..bytes.len()).ok_or_else(wrong)?;
-            destination.copy_from_slice(bytes);
-            Ok(bytes.len())
-        };
-        Python::attach(read).map_err(|error: PyErr| {
+    /// Call the file object, and note its exception.
+    fn call<T>(&self, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
+        Python::attach(call).map_err(|error: PyErr| {
             let text = error.to_string();
             self.raised.put(error);
             // Of a kind that no decompressor uses: a source that fails is not a damaged file.
@@ -131,17 +112,25 @@ impl FileObject {
 
 impl Read for FileObject {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.read_from(None, buffer)
+        self.call(|py| {
+            let bytes = self.file.call_method1(py, "read", (buffer.len(),))?;
+            let bytes = bytes.bind(py).cast::<PyBytes>()?.as_bytes();
+            let wrong = || PyValueError::new_err("read(size) returned more than size bytes");
+            let destination = buffer.get_mut(..bytes.len()).ok_or_else(wrong)?;
+            destination.copy_from_slice(bytes);
+            Ok(bytes.len())
+        })
     }
 }
 
-impl ReadAt for FileObject {
-    fn size(&self) -> u64 {
-        self.size
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.read_from(Some(offset), buffer)
+impl Seek for FileObject {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let (offset, whence) = match to {
+            SeekFrom::Start(offset) => (offset.cast_signed(), 0),
+            SeekFrom::Current(offset) => (offset, 1),
+            SeekFrom::End(offset) => (offset, 2),
+        };
+        self.call(|py| self.file.call_method1(py, "seek", (offset, whence))?.extract(py))
     }
 }
 
@@ -195,8 +184,8 @@ impl PyDocumentReader {
     /// Read a file of the kind `"text"`, `"jsonl"`, `"lines"` or `"parquet"`.
     ///
     /// Without `source`, the file at the path is read. With it, the path is for messages, and the
-    /// `size` bytes of the file come from `source.read(n)`; for parquet, each read follows
-    /// `source.seek(offset)`, and `source` must not decompress.
+    /// `size` bytes of the file come from `source.read(n)`; for parquet, it must have
+    /// `source.seek(offset, whence)` too, and must not decompress.
     #[new]
     #[pyo3(signature = (file, reading, bounds, *, selection=None, source=None, size=0))]
     fn new(
@@ -211,14 +200,15 @@ impl PyDocumentReader {
         let options = ReadingFields::of(reading)?.options(&bounds)?.documents;
         let selection = selection.map_or_else(DocumentSelection::default, DocumentSelection::from);
         let raised = Raised::default();
-        let object = source.map(|file| FileObject::new(file, size, &raised));
+        let object = source.map(|file| Box::new(FileObject::new(file, &raised)));
         let reader = if file.is_table() {
-            py.detach(|| table(&file.path, object, options, bounds.page_bytes, selection))
+            let source = object.map(|object| (object as _, size));
+            py.detach(|| table(&file.path, source, options, bounds.page_bytes, selection))
                 .map(|table| FileReader::Table(Box::new(table)))
         } else {
-            let file = file.file()?;
-            py.detach(|| blocks(file, object, options))
-                .map(|reader| FileReader::Blocks(Box::new(reader.with_selection(selection))))
+            let (file, source) = (file.file()?, object.map(|object| object as _));
+            py.detach(|| DocumentReader::new(file, source, options, selection))
+                .map(|reader| FileReader::Blocks(Box::new(reader)))
         };
         let reader = Mutex::new(reader.map_err(|error| raised.or(&error))?);
         Ok(Self { reader, raised })
@@ -242,41 +232,27 @@ impl PyDocumentReader {
     }
 
     /// The number of rows of a parquet file, according to its footer, or 0; of other files, the number
-    /// of bytes read, before decompression; and the number of decompressed bytes that were read, or 0
-    /// if no more were since the last call.
+    /// of bytes read, before decompression; and the number of decompressed bytes that were read.
     fn progress(&self, py: Python<'_>) -> (usize, u64, u64) {
         py.detach(|| match &mut *self.lock() {
-            FileReader::Blocks(reader) => (0, reader.packed(), reader.take_unpacked()),
+            FileReader::Blocks(reader) => (0, reader.packed(), reader.unpacked()),
             FileReader::Table(reader) => (reader.rows(), 0, 0),
         })
     }
 }
 
-fn blocks(
-    file: CorpusFile,
-    object: Option<FileObject>,
-    options: DocumentOptions,
-) -> bytepair::Result<DocumentReader> {
-    match object {
-        Some(object) => DocumentReader::from_source(file, Box::new(object), options),
-        None => Ok(DocumentReader::new(file, options)),
-    }
-}
-
 fn table(
     path: &PathBuf,
-    object: Option<FileObject>,
+    source: Option<(Box<dyn ReadSeek>, u64)>,
     options: DocumentOptions,
     page_bytes: usize,
     selection: DocumentSelection,
 ) -> bytepair::Result<TableReader> {
-    let column = match object {
-        Some(object) => {
-            TextColumn::of_source(Arc::new(Windowed::new(object)), path, &options.field)
-        }
+    let column = match source {
+        Some((source, size)) => TextColumn::of_source(source, size, path, &options.field),
         None => TextColumn::open(&[path], &options.field),
     };
-    Ok(TableReader::new(column?.with_bounds(page_bytes, usize::MAX), options, selection))
+    Ok(TableReader::new(column?.with_page_limit(page_bytes), options, selection))
 }
 
 /// The fields of `bytepair.corpus.files.CorpusFile`.

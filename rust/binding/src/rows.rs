@@ -42,10 +42,10 @@ pub(crate) fn encode_rows<'py>(
     let options = &tokenizer.get().options(None, prepend, append, None)?;
     let tokenizer = tokenizer.get().core();
     let threads = arguments::threads(threads);
-    let (column, ranges, end) = py.detach(|| plan(&files, column));
-    let column = &column.with_bounds(PAGE_BYTES, most_bytes);
-    let items = &bytepair::bulk::parquet_rows::items(column, ranges, first);
-    let job = Job { column, items, options, doc_cap };
+    let (column, ranges, end) = py.detach(|| plan(&files, column, first));
+    let column = &column.with_page_limit(PAGE_BYTES);
+    let items = &bytepair::bulk::parquet_rows::items(column, ranges);
+    let job = Job { column, items, options, most_bytes, doc_cap };
     let take = take.clone().unbind();
     let done = arrays::with_width!(tokenizer, Id => {
         encode::<Id>(py, tokenizer, &job, threads, &take)
@@ -54,11 +54,13 @@ pub(crate) fn encode_rows<'py>(
     Ok(left.map_or((end, if end == 0 { first } else { 0 }), |part| place(column, part)))
 }
 
-/// The column in the files before the first one that cannot be read, their row ranges, and their
-/// number.
-fn plan(files: &[PathBuf], column: &str) -> (TextColumn, Vec<RowRange>, usize) {
+/// The column in the files before the first one that cannot be read, their row ranges from the row
+/// `first` of the first file on, and their number.
+fn plan(files: &[PathBuf], column: &str, first: usize) -> (TextColumn, Vec<RowRange>, usize) {
     let column = TextColumn::open_first(files, column);
-    let of_files = (0..column.files()).map_while(|file| column.ranges_of_file(file).ok());
+    let row = |file| if file == 0 { first } else { 0 };
+    let of_files =
+        (0..column.files()).map_while(|file| column.ranges_of_file(file, row(file)).ok());
     let of_files: Vec<_> = of_files.collect();
     let (ranges, end) = (of_files.concat(), of_files.len());
     (column, ranges, end)

@@ -46,13 +46,12 @@ fn write(
 
 /// The texts of a column up to the first error, and this error.
 fn read(path: &Path, limit: usize) -> (Vec<String>, Option<String>) {
-    let column = TextColumn::open(&[path], "text")
-        .expect("the column holds texts")
-        .with_bounds(limit, usize::MAX);
+    let column =
+        TextColumn::open(&[path], "text").expect("the column holds texts").with_page_limit(limit);
     let mut texts = Vec::new();
     let parts = column.ranges().expect("the pages can be located");
-    let read = column.for_each(&parts[0], &mut |text| {
-        texts.push(text.to_owned());
+    let read = column.for_each(&parts[0], &mut |_, text| {
+        texts.push(String::from_utf8(text.to_vec()).expect("the texts are UTF-8"));
         Ok(())
     });
     (texts, read.err().map(|error| error.to_string()))
@@ -113,7 +112,7 @@ fn rows_of_pages_above_the_limit_can_be_skipped() {
     texts[300] = "long ".repeat(20_000);
     let path = write("left-out", &texts, Compression::SNAPPY, false).unwrap();
     let read = |on_error, first_row| {
-        let column = TextColumn::open(&[&path], "text").unwrap().with_bounds(90_000, usize::MAX);
+        let column = TextColumn::open(&[&path], "text").unwrap().with_page_limit(90_000);
         let options = DocumentOptions { on_error, ..DocumentOptions::default() };
         let selection = DocumentSelection { first_row, ..DocumentSelection::default() };
         let mut reader = TableReader::new(column, options, selection);

@@ -10,7 +10,7 @@ use crate::encode::{EncodeOptions, Id};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel;
-use crate::text::{Text, first_chars};
+use crate::text::{Text, first_chars, from_utf8};
 use crate::tokenizer::Tokenizer;
 
 /// At most this many bytes of text are being encoded or wait for the sink; more with many threads.
@@ -57,22 +57,18 @@ pub struct Job<'a> {
     pub column: &'a TextColumn,
     /// The rows, in the order of the result. Each range must lie in the column.
     pub items: &'a [Vec<RowRange>],
+    /// A longer text, in bytes, is not encoded.
+    pub most_bytes: usize,
     /// At most this many characters of each text are encoded.
     pub doc_cap: Option<usize>,
     /// Special tokens, and ids before and after each text.
     pub options: &'a EncodeOptions,
 }
 
-/// Group ranges into items, without the first `rows` rows of file 0; small ranges share an item.
-pub fn items(column: &TextColumn, ranges: Vec<RowRange>, rows: usize) -> Vec<Vec<RowRange>> {
+/// Group ranges into items; small ranges share an item.
+pub fn items(column: &TextColumn, ranges: Vec<RowRange>) -> Vec<Vec<RowRange>> {
     let (mut items, mut size): (Vec<Vec<RowRange>>, usize) = (Vec::new(), 0);
-    for mut range in ranges {
-        let first = column.first_row(range.file, range.group);
-        let start = if range.file == 0 { rows.saturating_sub(first) } else { 0 };
-        range.rows.start = range.rows.start.max(start);
-        if range.rows.is_empty() {
-            continue;
-        }
+    for range in ranges {
         size = size.saturating_add(column.size(&range));
         match items.last_mut() {
             Some(item) if size <= MAX_ITEM_BYTES && item.len() < MAX_ITEM_PARTS => item.push(range),
@@ -136,7 +132,12 @@ fn encode_part<T: Id>(
 ) -> Result<()> {
     let mut bytes = rows.text_ends.last().copied().unwrap_or(0);
     let (start, most) = (bytes, job.doc_cap.unwrap_or(usize::MAX));
-    job.column.for_each(part, &mut |text| {
+    job.column.for_each(part, &mut |row, text| {
+        let wrong = |at| Error::TextNotUtf8 { document: usize::try_from(row).unwrap_or(0), at };
+        let text = from_utf8(text).map_err(|error| wrong(error.valid_up_to()))?;
+        if text.len() > job.most_bytes {
+            return Err(Error::OutOfMemory { bytes: text.len() });
+        }
         let text = &text[..first_chars(text.as_bytes(), most)];
         // Rows that repeat an entry of a dictionary can be much larger than the file.
         if bytes - start > MAX_PART_BYTES {

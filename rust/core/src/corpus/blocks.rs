@@ -5,16 +5,19 @@
 //! cut without changing its pretokens, or else with the file. The boundaries of blocks do not
 //! depend on where reading began, so the index of a block identifies it.
 
+use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::{fmt, io};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
+use crate::corpus::documents::{DocumentOptions, OnError};
 use crate::corpus::jsonl::lines;
-use crate::corpus::stream::{Compression, Source, Stream, stand_in_at};
+use crate::corpus::stream::{self, Compression, Source, stand_in_at};
 use crate::error::{Error, FETCH_AGAIN, FETCH_AGAIN_OR_SKIP, NO_HINT, Reason, Result};
 use crate::memory;
+use crate::parallel::interrupt;
 use crate::pretokenize::Splitter;
 use crate::text::Text;
 
@@ -53,62 +56,52 @@ pub struct CorpusFile {
 }
 
 impl CorpusFile {
-    /// Read the decompressed bytes of `source`, or else of the file at the path.
-    pub fn unpack(&self, source: Option<Box<dyn io::Read + Send>>) -> Result<Unpacking<'_>> {
-        let stream = match source {
-            Some(source) => Stream::new(source, self.compression, 0),
-            None => Stream::open(&self.path, self.compression, 0),
-        };
-        let stream = stream.map_err(|error| self.unreadable(&error))?;
-        Ok(Unpacking { file: self, stream })
+    /// Read the decompressed bytes of `source`, or else of the file at the path, and pass them to
+    /// `write`, about a megabyte at a time.
+    pub fn unpack(
+        &self,
+        source: Option<Box<dyn io::Read + Send>>,
+        mut write: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let (unreadable, mut bytes) = (|error| self.unreadable(&error), Vec::new());
+        let mut unpacked = self.open(source, 0, &Arc::default()).map_err(unreadable)?;
+        while stream::fill(&mut unpacked, &mut bytes, UNPACKED_BYTES).map_err(unreadable)? > 0 {
+            write(&bytes)?;
+            bytes.clear();
+        }
+        Ok(())
+    }
+
+    /// The decompressed bytes after the first `start`, of `source` or else of the file at the path.
+    fn open(
+        &self,
+        source: Option<Source>,
+        start: u64,
+        packed: &Arc<AtomicU64>,
+    ) -> io::Result<Source> {
+        match source {
+            Some(source) => stream::unpack(source, self.compression, start, packed),
+            None => stream::open(&self.path, self.compression, start, packed),
+        }
     }
 
     /// The error for this file when reading or decompressing it fails.
     fn unreadable(&self, error: &io::Error) -> Error {
-        let path = self.path.display().to_string();
+        let (path, is_damage) =
+            (self.path.display().to_string(), self.compression.is_damage(error));
         let hint = match self.kind {
-            _ if !self.is_damage(error) => NO_HINT,
+            _ if !is_damage => NO_HINT,
             FileKind::Text => FETCH_AGAIN,
             FileKind::Jsonl | FileKind::Lines => FETCH_AGAIN_OR_SKIP,
         };
         Error::of_io(error, |_| Error::Document {
             path,
             line: None,
-            reason: match stand_in_at(&self.path).filter(|_| self.is_damage(error)) {
+            reason: match stand_in_at(&self.path).filter(|_| is_damage) {
                 Some(reason) => reason,
                 None => Reason::new(format!("it cannot be read: {error}"), hint),
             },
         })
-    }
-
-    /// Whether an error says that the compressed bytes are cut off or damaged.
-    fn is_damage(&self, error: &io::Error) -> bool {
-        use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
-        let own = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
-        // zstd reports damage as errors of no particular kind.
-        let kinds = [InvalidData, InvalidInput, Other, UnexpectedEof];
-        self.compression != Compression::None && own.is_none() && kinds.contains(&error.kind())
-    }
-}
-
-/// Reads the decompressed bytes of a file.
-pub struct Unpacking<'a> {
-    file: &'a CorpusFile,
-    stream: Stream,
-}
-
-impl fmt::Debug for Unpacking<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unpacking").field("file", self.file).finish_non_exhaustive()
-    }
-}
-
-impl Unpacking<'_> {
-    /// The next bytes, about a megabyte; none at the end.
-    pub fn next_bytes(&mut self) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let read = self.stream.fill(&mut bytes, UNPACKED_BYTES);
-        read.map(|_| bytes).map_err(|error| self.file.unreadable(&error))
     }
 }
 
@@ -158,6 +151,8 @@ pub(crate) struct FileBlock {
     pub(crate) is_too_long: bool,
     /// Why the rest of the file after the block cannot be read, if reading goes on nevertheless.
     pub(crate) damage: Option<Reason>,
+    /// The number of decompressed bytes of the file that were read so far.
+    pub(crate) unpacked: u64,
     /// The decompressed bytes.
     pub(crate) bytes: Vec<u8>,
 }
@@ -167,7 +162,8 @@ pub(crate) struct BlockReader {
     /// The files.
     pub(crate) files: Vec<CorpusFile>,
     bounds: Bounds,
-    /// Whether the blocks before the damage of a compressed file are read.
+    /// Whether the blocks before the damage of a compressed file are read; the last one says what
+    /// the damage is.
     keeps_damaged: bool,
     open: Option<OpenFile>,
     /// The start of the next block, and its other numbers as in `FileBlock`.
@@ -177,89 +173,82 @@ pub(crate) struct BlockReader {
     pub(crate) order: u64,
     /// The position of the next block in the corpus.
     pub(crate) position: u64,
-    /// The compressed bytes of the finished files.
-    packed: u64,
-    /// The files finished since the last call of [`take_unpacked`](Self::take_unpacked).
-    finished: Vec<(usize, u64)>,
+    /// The number of bytes read from the files, before decompression.
+    pub(crate) packed: Arc<AtomicU64>,
 }
 
 impl BlockReader {
     /// Read `files` from `place` on, whose position in the corpus is `position`.
     pub(crate) fn new(
         files: Vec<CorpusFile>,
-        bounds: Bounds,
+        options: &DocumentOptions,
         place: FilePlace,
         position: u64,
     ) -> Self {
-        let (keeps_damaged, open, finished) = (false, None, Vec::new());
-        let (unit, order, packed) = (0, 0, 0);
-        Self { files, bounds, keeps_damaged, open, place, unit, order, position, packed, finished }
-    }
-
-    /// Set whether the lines before the damage of a compressed file are read; the block of the last
-    /// ones says what the damage is.
-    pub(crate) fn with_damaged_kept(self, keeps_damaged: bool) -> Self {
-        Self { keeps_damaged, ..self }
+        let (bounds, keeps_damaged) = (options.bounds, options.on_error == OnError::Skip);
+        let (open, unit, order, packed) = Default::default();
+        Self { files, bounds, keeps_damaged, open, place, unit, order, position, packed }
     }
 
     /// Read one file, whose compressed bytes come from `source`.
-    pub(crate) fn from_source(file: CorpusFile, source: Source, bounds: Bounds) -> Result<Self> {
-        let stream = Stream::new(source, file.compression, 0);
-        let stream = stream.map_err(|error| file.unreadable(&error))?;
-        let reader = Self::new(vec![file], bounds, FilePlace::default(), 0);
-        Ok(Self { open: Some(OpenFile::new(stream, 0)), ..reader })
+    pub(crate) fn of_source(
+        file: CorpusFile,
+        source: Source,
+        options: &DocumentOptions,
+    ) -> Result<Self> {
+        let mut reader = Self::new(vec![file], options, FilePlace::default(), 0);
+        let opened = reader.opened(Some(source));
+        reader.open = Some(opened.map_err(|error| reader.files[0].unreadable(&error))?);
+        Ok(reader)
     }
 
-    /// The number of bytes read from the files, before decompression.
-    pub(crate) fn packed(&self) -> u64 {
-        self.packed + self.open.as_ref().map_or(0, |open| open.stream.packed())
+    /// The next file, whose compressed bytes come from `source`, if there is one.
+    fn opened(&self, source: Option<Source>) -> io::Result<OpenFile> {
+        let (file, unpacked) = (&self.files[self.place.file], self.place.byte);
+        let kept = if self.keeps_damaged { file.compression } else { Compression::None };
+        let source = file.open(source, unpacked, &self.packed)?;
+        let (rest, is_ended, damage, long_bytes) = Default::default();
+        let bounds = self.bounds;
+        Ok(OpenFile { source, bounds, kept, unpacked, rest, is_ended, damage, long_bytes })
     }
 
-    /// The files read since the last call, with their decompressed bytes so far.
-    pub(crate) fn take_unpacked(&mut self) -> Vec<(usize, u64)> {
-        let open = self.open.as_ref().map(|open| (self.place.file, open.unpacked));
-        let finished = std::mem::take(&mut self.finished);
-        finished.into_iter().chain(open).collect()
+    /// Whether the last block stands for a line that is too long and was not read to its end.
+    pub(crate) fn is_in_long_line(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.long_bytes > 0)
     }
 
     /// Stop reading: there are no further blocks.
     pub(crate) fn close(&mut self) {
-        self.end_file();
+        self.open = None;
         self.place = FilePlace { file: self.files.len(), ..FilePlace::default() };
     }
 
-    /// The next block, in the memory of `bytes`; `None` after the last file. Texts are cut at
-    /// pretoken boundaries of `splitter`, if there is one. Fails with [`Error::Interrupted`] soon
-    /// after `stop` is set.
+    /// The next block; `None` after the last file. Texts are cut at pretoken boundaries of
+    /// `splitter`, if there is one. Fails with [`Error::Interrupted`] if this thread has to stop.
     ///
     /// After any other error, the next block is the first one of the next file.
-    pub(crate) fn next(
-        &mut self,
-        splitter: Option<&Splitter>,
-        stop: &AtomicBool,
-        mut bytes: Vec<u8>,
-    ) -> Result<Option<FileBlock>> {
+    pub(crate) fn next(&mut self, splitter: Option<&Splitter>) -> Result<Option<FileBlock>> {
         if self.place.file >= self.files.len() {
             return Ok(None);
         }
-        bytes.clear();
-        let extent = self.read(splitter, stop, &mut bytes).map_err(|error| {
+        let mut block = FileBlock {
+            order: self.order,
+            position: self.position,
+            start: self.place,
+            unit: self.unit,
+            is_last: false,
+            is_too_long: false,
+            damage: None,
+            unpacked: 0,
+            bytes: Vec::new(),
+        };
+        if let Err(error) = self.read(splitter, &mut block) {
             let error = self.files[self.place.file].unreadable(&error);
             if error != Error::Interrupted {
                 self.next_file();
             }
-            error
-        })?;
-        let block = FileBlock {
-            order: self.order,
-            position: self.position,
-            start: extent.start,
-            unit: self.unit,
-            is_last: extent.is_last,
-            is_too_long: extent.is_too_long,
-            damage: self.open.as_mut().and_then(|open| open.damage.take()),
-            bytes,
-        };
+            return Err(error);
+        }
         // Three positions for each byte, because a byte may be replaced by the three of U+FFFD, and
         // one more, so that an empty block has a position of its own too.
         self.order += 1;
@@ -271,59 +260,34 @@ impl BlockReader {
         Ok(Some(block))
     }
 
-    /// Read a block into `bytes`.
-    fn read(
-        &mut self,
-        splitter: Option<&Splitter>,
-        stop: &AtomicBool,
-        bytes: &mut Vec<u8>,
-    ) -> io::Result<BlockExtent> {
-        let file = &self.files[self.place.file];
-        let open = match &mut self.open {
-            Some(open) => open,
-            open => open.insert(OpenFile::open(file, self.place.byte)?),
-        };
-        let file_of_damage = self.keeps_damaged.then_some(file);
-        let how = &Filling { bounds: &self.bounds, stop, file_of_damage };
-        let place = &mut self.place;
-        match file.kind {
-            FileKind::Text => open.text(place, splitter, how, bytes),
-            FileKind::Jsonl => open.lines(place, false, how, bytes),
-            FileKind::Lines => open.lines(place, true, how, bytes),
+    /// Read the bytes of a block.
+    fn read(&mut self, splitter: Option<&Splitter>, block: &mut FileBlock) -> io::Result<()> {
+        if self.open.is_none() {
+            self.open = Some(self.opened(None)?);
         }
-    }
-
-    fn end_file(&mut self) {
-        let open = self.open.take();
-        self.finished.extend(open.map(|open| (self.place.file, open.unpacked)));
+        let (open, place) = (self.open.as_mut().expect("opened above"), &mut self.place);
+        match self.files[place.file].kind {
+            FileKind::Text => open.text(place, splitter, block)?,
+            FileKind::Jsonl => open.lines(place, false, block)?,
+            FileKind::Lines => open.lines(place, true, block)?,
+        }
+        (block.damage, block.unpacked) = (open.damage.take(), open.unpacked);
+        Ok(())
     }
 
     fn next_file(&mut self) {
-        self.packed = self.packed();
-        self.end_file();
-        self.unit = 0;
+        (self.open, self.unit) = (None, 0);
         self.place = FilePlace { file: self.place.file + 1, ..FilePlace::default() };
     }
 }
 
-/// The bounds and the stop flag for reading more of a file.
-struct Filling<'a> {
-    bounds: &'a Bounds,
-    stop: &'a AtomicBool,
-    /// The file, if its damage is recorded instead of returned.
-    file_of_damage: Option<&'a CorpusFile>,
-}
-
-/// A block except for its bytes and its indices.
-struct BlockExtent {
-    start: FilePlace,
-    is_too_long: bool,
-    is_last: bool,
-}
-
 /// A file that is being read.
 struct OpenFile {
-    stream: Stream,
+    /// The decompressed bytes that are still to be read.
+    source: Source,
+    bounds: Bounds,
+    /// The compression whose damage is recorded instead of returned.
+    kept: Compression,
     /// The number of decompressed bytes that were read.
     unpacked: u64,
     /// Bytes that were read and are not in a block yet.
@@ -337,31 +301,21 @@ struct OpenFile {
 }
 
 impl OpenFile {
-    fn open(file: &CorpusFile, start: u64) -> io::Result<Self> {
-        Ok(Self::new(Stream::open(&file.path, file.compression, start)?, start))
-    }
-
-    fn new(stream: Stream, unpacked: u64) -> Self {
-        let (rest, is_ended, damage, long_bytes) = (Vec::new(), false, None, 0);
-        Self { stream, unpacked, rest, is_ended, damage, long_bytes }
-    }
-
     /// Read further bytes and append them to `bytes`.
-    fn fill(&mut self, bytes: &mut Vec<u8>, fill: &Filling<'_>) -> io::Result<()> {
-        if fill.stop.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted.into());
-        }
-        let (most, before) = (fill.bounds.block_bytes.max(1), bytes.len());
-        let filled = if self.is_ended { Ok(0) } else { self.stream.fill(bytes, most) };
+    fn fill(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
+        interrupt::poll_now()?;
+        let (most, before) = (self.bounds.block_bytes.max(1), bytes.len());
+        let filled =
+            if self.is_ended { Ok(0) } else { stream::fill(&mut self.source, bytes, most) };
         if let Err(error) = filled {
-            if !fill.file_of_damage.is_some_and(|file| file.is_damage(&error)) {
+            if !self.kept.is_damage(&error) {
                 return Err(error);
             }
             // What was decompressed before the damage has been appended.
             self.damage = Some(Reason::new(error.to_string(), FETCH_AGAIN));
         }
         let count = bytes.len() - before;
-        // The stream returns fewer bytes than asked for only at its end.
+        // The source returns fewer bytes than asked for only at its end.
         self.is_ended = count < most || self.damage.is_some();
         self.unpacked += count as u64;
         Ok(())
@@ -372,19 +326,19 @@ impl OpenFile {
         &mut self,
         place: &mut FilePlace,
         splitter: Option<&Splitter>,
-        fill: &Filling<'_>,
-        bytes: &mut Vec<u8>,
-    ) -> io::Result<BlockExtent> {
+        block: &mut FileBlock,
+    ) -> io::Result<()> {
+        let bytes = &mut block.bytes;
         memory::extend(bytes, &self.rest)?;
         self.rest.clear();
-        let (most, mut searched) = (fill.bounds.document_bytes, 0);
+        let (most, mut searched) = (self.bounds.document_bytes, 0);
         loop {
-            self.fill(bytes, fill)?;
+            self.fill(bytes)?;
             // A text that ends within the bound needs no cut.
             let is_needed = !self.is_ended || bytes.len() > most;
             let cut = splitter.filter(|_| is_needed).and_then(|s| last_cut(s, bytes, searched));
-            let is_too_long = cut.is_none() && bytes.len() > most;
-            if is_too_long {
+            block.is_too_long = cut.is_none() && bytes.len() > most;
+            if block.is_too_long {
                 bytes.clear();
             } else if let Some(cut) = cut.filter(|_| !self.is_ended) {
                 memory::extend(&mut self.rest, &bytes[cut..])?;
@@ -396,9 +350,9 @@ impl OpenFile {
                 searched = bytes.len().saturating_sub(CUT_WINDOW_BYTES);
                 continue;
             }
-            let (start, is_last) = (*place, self.is_ended || is_too_long);
+            block.is_last = self.is_ended || block.is_too_long;
             place.byte += bytes.len() as u64;
-            return Ok(BlockExtent { start, is_too_long, is_last });
+            return Ok(());
         }
     }
 
@@ -407,30 +361,30 @@ impl OpenFile {
         &mut self,
         place: &mut FilePlace,
         with_blank: bool,
-        fill: &Filling<'_>,
-        bytes: &mut Vec<u8>,
-    ) -> io::Result<BlockExtent> {
+        block: &mut FileBlock,
+    ) -> io::Result<()> {
         if self.long_bytes > 0 {
-            self.skip_line(place, fill)?;
+            self.skip_line(place)?;
+            block.start = *place;
         }
+        let bytes = &mut block.bytes;
         memory::extend(bytes, &self.rest)?;
         self.rest.clear();
         // What was read with the end of a line that is too long may hold whole lines, so the first
         // search is over all bytes.
         let mut searched = 0;
         loop {
-            self.fill(bytes, fill)?;
+            self.fill(bytes)?;
             let cut = memrchr(b'\n', &bytes[searched..]).map(|at| searched + at + 1);
             searched = bytes.len();
-            let is_too_long = cut.is_none() && bytes.len() > fill.bounds.document_bytes;
+            block.is_too_long = cut.is_none() && bytes.len() > self.bounds.document_bytes;
             if let Some(cut) = cut {
                 memory::extend(&mut self.rest, &bytes[cut..])?;
                 bytes.truncate(cut);
-            } else if !is_too_long && !self.is_ended {
+            } else if !block.is_too_long && !self.is_ended {
                 continue;
             }
-            let start = *place;
-            if is_too_long {
+            if block.is_too_long {
                 self.long_bytes = bytes.len() as u64;
                 bytes.clear();
             } else if self.damage.is_some() {
@@ -439,16 +393,16 @@ impl OpenFile {
                 bytes.truncate(cut.unwrap_or(0));
             }
             place.byte += bytes.len() as u64;
-            place.row += lines(bytes, start.byte == 0, with_blank).count() as u64;
+            place.row += lines(bytes, block.start.byte == 0, with_blank).count() as u64;
             place.line += memchr_iter(b'\n', bytes).count() as u64;
-            let is_last = self.is_ended && self.rest.is_empty() && !is_too_long;
-            return Ok(BlockExtent { start, is_too_long, is_last });
+            block.is_last = self.is_ended && self.rest.is_empty() && !block.is_too_long;
+            return Ok(());
         }
     }
 
     /// Skip the rest of a line that is too long. `place` advances when the end of the line was
     /// read.
-    fn skip_line(&mut self, place: &mut FilePlace, fill: &Filling<'_>) -> io::Result<()> {
+    fn skip_line(&mut self, place: &mut FilePlace) -> io::Result<()> {
         let mut rest = std::mem::take(&mut self.rest);
         let end = loop {
             match memchr(b'\n', &rest) {
@@ -458,7 +412,7 @@ impl OpenFile {
                 None => self.long_bytes += rest.len() as u64,
             }
             rest.clear();
-            self.fill(&mut rest, fill)?;
+            self.fill(&mut rest)?;
         };
         place.byte += std::mem::take(&mut self.long_bytes) + end as u64;
         (place.line, place.row) = (place.line + 1, place.row + 1);

@@ -3,10 +3,10 @@
 
 #[cfg(feature = "parquet")]
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 
 use crate::corpus::blocks::{BlockReader, Bounds, CorpusFile, FileBlock, FileKind, FilePlace};
-use crate::corpus::jsonl::{self, LineError, Surrogates};
+use crate::corpus::jsonl::{self, LineError, Scan, Surrogates};
 use crate::corpus::stream::{pointer, stand_in};
 use crate::error::{DIVIDE, Error, Grouped, OTHER_COLUMN, REPAIR, Reason, Result};
 use crate::memory;
@@ -77,52 +77,32 @@ pub struct Documents {
     keys: Vec<String>,
     /// Whether the text continues a document that began in an earlier block.
     pub(crate) is_continued: bool,
-    /// The memory of the last block, for reuse.
-    block: Vec<u8>,
 }
 
 impl Documents {
-    /// Replace these documents by those of a block, and take its bytes.
-    pub(crate) fn read(
-        &mut self,
+    /// The documents of a block, whose bytes are taken.
+    pub(crate) fn of(
         block: &mut FileBlock,
         file: &CorpusFile,
         options: &DocumentOptions,
-    ) -> Result<()> {
-        self.bytes.clear();
-        self.ends.clear();
-        self.skipped.clear();
-        self.with_text = 0;
-        self.keys.clear();
-        (self.file, self.unit, self.first_row) = (block.start.file, block.unit, block.start.row);
-        self.is_continued = file.kind == FileKind::Text && block.start.byte > 0;
+    ) -> Result<Self> {
+        let FilePlace { file: index, byte, row: first_row, .. } = block.start;
+        let is_continued = file.kind == FileKind::Text && byte > 0;
+        let mut documents = Self { file: index, unit: block.unit, first_row, ..Self::default() };
+        documents.is_continued = is_continued;
         match file.kind {
-            FileKind::Text => self.read_text(block, file, options)?,
-            FileKind::Jsonl | FileKind::Lines => self.read_lines(block, file, options)?,
+            FileKind::Text => documents.read_text(block, file, options)?,
+            FileKind::Jsonl | FileKind::Lines => documents.read_lines(block, file, options)?,
         }
         if let Some(damage) = block.damage.take() {
-            let row = self.first_row + (self.ends.len() + self.skipped.len()) as u64;
+            let row = first_row + (documents.ends.len() + documents.skipped.len()) as u64;
             let text = format!("the rest of the file cannot be read: {}", damage.text());
-            let reason = Reason::new(text, damage.hint);
-            memory::push(&mut self.skipped, SkippedRows { file: self.file, row, rows: 0, reason })?;
+            documents.skip(row, 0, Reason::new(text, damage.hint))?;
         }
-        self.block = std::mem::take(&mut block.bytes);
         if let Some(most) = options.doc_cap {
-            self.cap(most);
+            documents.cap(most);
         }
-        Ok(())
-    }
-
-    /// Memory for the next block.
-    pub(crate) fn take_memory(&mut self, bounds: &Bounds) -> Vec<u8> {
-        let most = 4 * bounds.block_bytes;
-        // One unusually large block does not hold its memory to the end.
-        for memory in [&mut self.bytes, &mut self.block] {
-            if memory.capacity() > most {
-                *memory = Vec::new();
-            }
-        }
-        std::mem::take(&mut self.block)
+        Ok(documents)
     }
 
     /// The texts, with the start of each in [`bytes`](Self::bytes).
@@ -155,24 +135,24 @@ impl Documents {
         if block.damage.is_some() {
             return Ok(()); // the document is incomplete
         }
-        // The text is the block itself, so it is not copied.
-        std::mem::swap(&mut self.bytes, &mut block.bytes);
-        if let Some(reason) = pointer(&self.bytes).filter(|_| block.start.byte == 0) {
-            self.bytes.clear();
+        if let Some(reason) = pointer(&block.bytes).filter(|_| block.start.byte == 0) {
             return self.skip_or_fail(0, reason, options.on_error, wrong);
         }
-        if let Err(error) = from_utf8(&self.bytes) {
-            let at = error.valid_up_to();
-            if options.on_error == OnError::Replace {
-                self.replace_from(0)?;
-            } else {
-                self.bytes.clear();
-                let at = usize::try_from(block.start.byte).unwrap_or(usize::MAX).saturating_add(at);
-                let wrong = |_| Error::FileNotUtf8 { path: path(), at };
-                return self.skip_or_fail(0, not_utf8(at).into(), options.on_error, wrong);
-            }
+        let valid = from_utf8(&block.bytes).map_err(|error| error.valid_up_to());
+        if let Err(at) = valid
+            && options.on_error != OnError::Replace
+        {
+            let at = usize::try_from(block.start.byte).unwrap_or(usize::MAX).saturating_add(at);
+            let wrong = |_| Error::FileNotUtf8 { path: path(), at };
+            return self.skip_or_fail(0, not_utf8(at).into(), options.on_error, wrong);
         }
-        self.end()
+        let is_valid = valid.is_ok();
+        // The text is the block itself, so it is not copied.
+        self.bytes = std::mem::take(&mut block.bytes);
+        if !is_valid {
+            self.replace_from(0)?;
+        }
+        memory::push(&mut self.ends, self.bytes.len())
     }
 
     fn read_lines(
@@ -214,16 +194,10 @@ impl Documents {
         Ok(())
     }
 
-    fn read_line(
-        &mut self,
-        line: &[u8],
-        is_whole: bool,
-        options: &DocumentOptions,
-    ) -> std::result::Result<(), LineError> {
+    fn read_line(&mut self, line: &[u8], is_whole: bool, options: &DocumentOptions) -> Scan<()> {
         let start = self.bytes.len();
         if line.len() > options.bounds.document_bytes {
-            let reason = longer_than("line", options.bounds.document_bytes);
-            return Err(LineError::Invalid(reason));
+            return Err(longer_than("line", options.bounds.document_bytes).into());
         }
         let lossy = options.on_error == OnError::Replace;
         let surrogates = if lossy { Surrogates::Replace } else { Surrogates::Refuse };
@@ -233,18 +207,9 @@ impl Documents {
         } else {
             jsonl::read_field(line, options.field.as_bytes(), surrogates, &mut self.bytes)?
         };
-        if has_text {
-            match from_utf8(&self.bytes[start..]) {
-                Ok(_) => {}
-                Err(_) if lossy => self.replace_from(start)?,
-                Err(error) => {
-                    let reason = Reason::new(not_utf8(error.valid_up_to()), REPAIR);
-                    return Err(LineError::Invalid(reason));
-                }
-            }
-            self.with_text += 1;
-        }
-        Ok(self.end()?)
+        self.end(start, options.on_error)?;
+        self.with_text += usize::from(has_text);
+        Ok(())
     }
 
     /// Read the text of a row of the file `path`.
@@ -255,35 +220,37 @@ impl Documents {
         text: &[u8],
         options: &DocumentOptions,
     ) -> Result<()> {
-        let most = options.bounds.document_bytes;
-        let reason = match check_text(text, most) {
-            Ok(text) => {
-                memory::extend(&mut self.bytes, text.as_bytes())?;
-                return self.end();
-            }
-            Err(reason) => reason,
+        let (start, most) = (self.bytes.len(), options.bounds.document_bytes);
+        let read = if text.len() > most {
+            let (bytes, most) = (Grouped(text.len()), Grouped(most));
+            let text = format!("the document has {bytes} bytes, more than the limit of {most}");
+            Err(Reason::new(text, DIVIDE).into())
+        } else {
+            memory::extend(&mut self.bytes, text)?;
+            self.end(start, options.on_error)
         };
-        match options.on_error {
-            OnError::Replace if text.len() <= most => {
-                let start = self.bytes.len();
-                memory::extend(&mut self.bytes, text)?;
-                self.replace_from(start)?;
-                self.end()
+        match read {
+            Ok(()) => Ok(()),
+            Err(LineError::Fatal(error)) => Err(error),
+            Err(LineError::Invalid(reason)) => {
+                self.bytes.truncate(start);
+                let path = || path.display().to_string();
+                let wrong = |reason| Error::Row { path: path(), row, reason };
+                self.skip_or_fail(row, reason, options.on_error, wrong)
             }
-            OnError::Skip => self.skip(row, 1, reason),
-            _ => Err(wrong_row(path, row, reason)),
         }
     }
 
-    /// Record rows that cannot be read as skipped.
-    #[cfg(feature = "parquet")]
-    pub(crate) fn skip(&mut self, row: u64, rows: u64, reason: Reason) -> Result<()> {
-        memory::push(&mut self.skipped, SkippedRows { file: self.file, row, rows, reason })
-    }
-
-    /// End the current text.
-    fn end(&mut self) -> Result<()> {
-        memory::push(&mut self.ends, self.bytes.len())
+    /// End the current text, which begins at `start`. It must be UTF-8, or is made so.
+    fn end(&mut self, start: usize, on_error: OnError) -> Scan<()> {
+        match from_utf8(&self.bytes[start..]) {
+            Ok(_) => {}
+            Err(_) if on_error == OnError::Replace => self.replace_from(start)?,
+            Err(error) => {
+                return Err(Reason::new(not_utf8(error.valid_up_to()), REPAIR).into());
+            }
+        }
+        Ok(memory::push(&mut self.ends, self.bytes.len())?)
     }
 
     /// Replace invalid UTF-8 by U+FFFD in the last text, which begins at `start`.
@@ -303,10 +270,12 @@ impl Documents {
         on_error: OnError,
         error: impl FnOnce(Reason) -> Error,
     ) -> Result<()> {
-        if on_error != OnError::Skip {
-            return Err(error(reason));
-        }
-        memory::push(&mut self.skipped, SkippedRows { file: self.file, row, rows: 1, reason })
+        if on_error == OnError::Skip { self.skip(row, 1, reason) } else { Err(error(reason)) }
+    }
+
+    /// Record rows that cannot be read as skipped; 0 rows stand for the rest of the file.
+    pub(crate) fn skip(&mut self, row: u64, rows: u64, reason: Reason) -> Result<()> {
+        memory::push(&mut self.skipped, SkippedRows { file: self.file, row, rows, reason })
     }
 
     /// Keep the first `most` characters of each text.
@@ -359,23 +328,6 @@ impl Documents {
         self.skipped.clear();
         (self.file, self.first_row) = (file, row);
     }
-}
-
-/// A text that has at most `most` bytes and is UTF-8, or what is wrong with it.
-#[cfg(feature = "parquet")]
-pub(crate) fn check_text(text: &[u8], most: usize) -> std::result::Result<&str, Reason> {
-    if text.len() > most {
-        let (bytes, most) = (Grouped(text.len()), Grouped(most));
-        let text = format!("the document has {bytes} bytes, more than the limit of {most}");
-        return Err(Reason::new(text, DIVIDE));
-    }
-    from_utf8(text).map_err(|error| Reason::new(not_utf8(error.valid_up_to()), REPAIR))
-}
-
-/// The error for a row of a file.
-#[cfg(feature = "parquet")]
-pub(crate) fn wrong_row(path: &Path, row: u64, reason: Reason) -> Error {
-    Error::Row { path: path.display().to_string(), row, reason }
 }
 
 fn not_utf8(at: usize) -> String {
@@ -465,7 +417,7 @@ impl FieldTally {
 /// let path = "corpus.jsonl.gz".into();
 /// let file = CorpusFile { path, kind: FileKind::Jsonl, compression: Compression::Gzip };
 /// let options = DocumentOptions { field: "text".to_owned(), ..DocumentOptions::default() };
-/// let mut reader = DocumentReader::new(file, options);
+/// let mut reader = DocumentReader::new(file, None, options, Default::default())?;
 /// while let Some(documents) = reader.read()? {
 ///     let texts: Vec<&str> = documents.texts()?.map(|(_, text)| text).collect();
 /// }
@@ -476,7 +428,7 @@ pub struct DocumentReader {
     options: DocumentOptions,
     selection: DocumentSelection,
     tally: FieldTally,
-    stop: AtomicBool,
+    unpacked: u64,
 }
 
 impl std::fmt::Debug for DocumentReader {
@@ -486,48 +438,34 @@ impl std::fmt::Debug for DocumentReader {
 }
 
 impl DocumentReader {
-    /// Read the documents of a file; a text file is one document.
-    pub fn new(file: CorpusFile, options: DocumentOptions) -> Self {
-        let blocks = BlockReader::new(vec![file], options.bounds, FilePlace::default(), 0);
-        Self::of(blocks, options)
-    }
-
-    /// Read the documents of a file whose compressed bytes come from `source`. Its path is for
-    /// messages only.
-    pub fn from_source(
+    /// Read the documents of a file, in some of its blocks; a text file is one document. The
+    /// boundaries of blocks do not depend on the selection.
+    ///
+    /// The compressed bytes come from `source`, if there is one; then the path is for messages
+    /// only, and this fails if they do not begin as they must.
+    pub fn new(
         file: CorpusFile,
-        source: Box<dyn std::io::Read + Send>,
+        source: Option<Box<dyn std::io::Read + Send>>,
         options: DocumentOptions,
+        selection: DocumentSelection,
     ) -> Result<Self> {
-        let blocks = BlockReader::from_source(file, source, options.bounds)?;
-        Ok(Self::of(blocks, options))
-    }
-
-    fn of(blocks: BlockReader, options: DocumentOptions) -> Self {
-        let (selection, tally, stop) = Default::default();
-        let blocks = blocks.with_damaged_kept(options.on_error == OnError::Skip);
-        Self { blocks, options, selection, tally, stop }
-    }
-
-    /// Read only some blocks; the boundaries of blocks do not depend on the selection.
-    #[must_use]
-    pub fn with_selection(self, selection: DocumentSelection) -> Self {
-        Self { selection, ..self }
+        let blocks = match source {
+            Some(source) => BlockReader::of_source(file, source, &options)?,
+            None => BlockReader::new(vec![file], &options, FilePlace::default(), 0),
+        };
+        Ok(Self { blocks, options, selection, tally: FieldTally::default(), unpacked: 0 })
     }
 
     /// The documents of the next block, some of which may come before the first selected row;
     /// `None` at the end, and after an error.
     pub fn read(&mut self) -> Result<Option<Documents>> {
-        let mut bytes = Vec::new();
-        while let Some(mut block) = self.blocks.next(None, &self.stop, bytes)? {
+        while let Some(mut block) = self.blocks.next(None)? {
+            self.unpacked = block.unpacked;
             if !self.is_selected(&block) {
-                bytes = block.bytes;
                 continue;
             }
-            let mut documents = Documents::default();
             let file = &self.blocks.files[block.start.file];
-            documents.read(&mut block, file, &self.options)?;
-            documents.block = Vec::new();
+            let documents = Documents::of(&mut block, file, &self.options)?;
             self.tally.add(&documents, &block);
             if block.is_last {
                 std::mem::take(&mut self.tally).check(file, &self.options.field)?;
@@ -547,12 +485,11 @@ impl DocumentReader {
 
     /// The number of bytes read from the file, before decompression.
     pub fn packed(&self) -> u64 {
-        self.blocks.packed()
+        self.blocks.packed.load(Ordering::Relaxed)
     }
 
-    /// The number of decompressed bytes of the file that were read; 0 if no more were since the
-    /// last call.
-    pub fn take_unpacked(&mut self) -> u64 {
-        self.blocks.take_unpacked().pop().map_or(0, |(_, bytes)| bytes)
+    /// The number of decompressed bytes of the file that were read.
+    pub fn unpacked(&self) -> u64 {
+        self.unpacked
     }
 }

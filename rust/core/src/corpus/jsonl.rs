@@ -83,22 +83,17 @@ pub(super) fn read_field(
 ) -> Scan<bool> {
     memory::reserve(out, line.len())?;
     let mut scanner = LineScanner { line, at: 0, open: Vec::new() };
-    scanner.expect(b'{', "'{'")?;
     let (mut has_text, mut has_field) = (false, false);
-    scanner.skip_space();
-    let mut has_more = scanner.peek() != Some(b'}');
-    scanner.at += usize::from(!has_more);
-    while has_more {
-        if scanner.key()?.is(line, field)? {
-            if std::mem::replace(&mut has_field, true) {
-                return Err(Reason::from("the object has the field twice").into());
-            }
-            has_text = scanner.text(surrogates, out)?;
-        } else {
-            scanner.value()?;
+    scanner.fields(|scanner, key| {
+        if !key.is(line, field)? {
+            return scanner.value();
         }
-        has_more = scanner.next_item(b'}', "',' or '}'")?;
-    }
+        if std::mem::replace(&mut has_field, true) {
+            return Err(Reason::from("the object has the field twice").into());
+        }
+        has_text = scanner.text(surrogates, out)?;
+        Ok(())
+    })?;
     scanner.skip_space();
     match scanner.peek() {
         None => Ok(has_text),
@@ -113,21 +108,12 @@ pub(super) fn read_field(
 
 /// The keys of an object, as they are written; none if the line is invalid.
 pub(super) fn keys(line: &[u8]) -> Vec<String> {
-    let mut scanner = LineScanner { line, at: 0, open: Vec::new() };
     let mut names = Vec::new();
-    let mut read = || {
-        scanner.expect(b'{', "'{'")?;
-        loop {
-            let name = scanner.key()?.0;
-            scanner.value()?;
-            names.push(String::from_utf8_lossy(&line[name]).into_owned());
-            if !scanner.next_item(b'}', "',' or '}'")? {
-                return Ok(());
-            }
-        }
-    };
-    let done: Scan<()> = read();
-    if done.is_ok() { names } else { Vec::new() }
+    let read = LineScanner { line, at: 0, open: Vec::new() }.fields(|scanner, FieldName(name)| {
+        names.push(String::from_utf8_lossy(&line[name]).into_owned());
+        scanner.value()
+    });
+    read.map_or_else(|_| Vec::new(), |()| names)
 }
 
 /// The number of bytes before the first one that is not plain text: a quotation mark, a backslash
@@ -259,6 +245,20 @@ impl LineScanner<'_> {
             return Err(self.expected(name));
         }
         self.at += 1;
+        Ok(())
+    }
+
+    /// Read an object; `value` reads the value of each key.
+    fn fields(&mut self, mut value: impl FnMut(&mut Self, FieldName) -> Scan<()>) -> Scan<()> {
+        self.expect(b'{', "'{'")?;
+        self.skip_space();
+        let mut has_more = self.peek() != Some(b'}');
+        self.at += usize::from(!has_more);
+        while has_more {
+            let key = self.key()?;
+            value(self, key)?;
+            has_more = self.next_item(b'}', "',' or '}'")?;
+        }
         Ok(())
     }
 

@@ -13,7 +13,7 @@ pub mod parquet;
 mod stream;
 
 pub(crate) use blocks::{BlockReader, FileBlock};
-pub use blocks::{Bounds, CorpusFile, FileKind, FilePlace, Unpacking};
+pub use blocks::{Bounds, CorpusFile, FileKind, FilePlace};
 pub(crate) use documents::FieldTally;
 pub use documents::{
     DocumentOptions, DocumentReader, DocumentSelection, Documents, OnError, SkippedRows,

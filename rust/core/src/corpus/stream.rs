@@ -3,10 +3,12 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::bufread::GzDecoder;
 
-use crate::error::{Hint, Reason};
+use crate::error::{Error, Hint, Reason};
 use crate::memory;
 
 /// How the bytes of a file are compressed.
@@ -23,6 +25,15 @@ pub enum Compression {
 impl Compression {
     /// The compressions with their names.
     pub const NAMED: [(&str, Self); 2] = [("gzip", Self::Gzip), ("zstd", Self::Zstd)];
+
+    /// Whether an error says that the compressed bytes are cut off or damaged.
+    pub(super) fn is_damage(self, error: &io::Error) -> bool {
+        use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+        let own = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+        // zstd reports damage as errors of no particular kind.
+        let kinds = [InvalidData, InvalidInput, Other, UnexpectedEof];
+        self != Self::None && own.is_none() && kinds.contains(&error.kind())
+    }
 }
 
 /// The number of compressed bytes that are read at a time.
@@ -32,149 +43,105 @@ const PACKED_BYTES: usize = 1 << 17;
 #[cfg(feature = "zstd")]
 const MAX_WINDOW_LOG: u32 = if cfg!(target_pointer_width = "64") { 31 } else { 30 };
 
-/// The source of the compressed bytes of a file.
+/// A source of bytes.
 pub(crate) type Source = Box<dyn Read + Send>;
 
-/// A file that is being read.
-pub(super) struct Stream {
-    unpacker: Unpacker,
+/// The decompressed bytes of a file after the first `start`. The bytes read from the file are added
+/// to `packed`.
+pub(super) fn open(
+    path: &Path,
+    compression: Compression,
+    start: u64,
+    packed: &Arc<AtomicU64>,
+) -> io::Result<Source> {
+    let mut file = File::open(path)?;
+    if compression != Compression::None || start == 0 {
+        return unpack(Box::new(file), compression, start, packed);
+    }
+    file.seek(SeekFrom::Start(start))?;
+    packed.fetch_add(start, Ordering::Relaxed);
+    unpack(Box::new(file), compression, 0, packed)
 }
 
-enum Unpacker {
-    Plain(Tracked),
-    Gzip(Box<GzipMembers>),
-    #[cfg(feature = "zstd")]
-    Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<Tracked>>>),
+/// The same for a file whose compressed bytes come from `source`.
+pub(super) fn unpack(
+    source: Source,
+    compression: Compression,
+    start: u64,
+    packed: &Arc<AtomicU64>,
+) -> io::Result<Source> {
+    let source = Tracked { source, read: Arc::clone(packed) };
+    let buffered = |source| BufReader::with_capacity(PACKED_BYTES, source);
+    let mut unpacked: Source = match compression {
+        Compression::None => Box::new(source),
+        Compression::Gzip => Box::new(GzipMembers(Some(GzDecoder::new(buffered(source))))),
+        #[cfg(feature = "zstd")]
+        Compression::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(buffered(source))?;
+            decoder.window_log_max(MAX_WINDOW_LOG)?;
+            Box::new(decoder)
+        }
+        #[cfg(not(feature = "zstd"))]
+        Compression::Zstd => {
+            return Err(io::Error::other("this build of bytepair does not read zstd"));
+        }
+    };
+    // A compressed stream cannot be entered in the middle, so what comes before the start is
+    // decompressed and dropped.
+    io::copy(&mut unpacked.by_ref().take(start), &mut io::sink())?;
+    Ok(unpacked)
 }
 
-impl Stream {
-    /// Open a file and skip the first `start` bytes of its decompressed content.
-    pub(super) fn open(path: &Path, compression: Compression, start: u64) -> io::Result<Self> {
-        let mut file = File::open(path)?;
-        if compression != Compression::None {
-            return Self::new(Box::new(file), compression, start);
-        }
-        if start > 0 {
-            file.seek(SeekFrom::Start(start))?;
-        }
-        let source = Tracked { source: Box::new(file), read: start };
-        Ok(Self { unpacker: Unpacker::Plain(source) })
-    }
-
-    /// Read from a source, and skip the first `start` bytes of its decompressed content.
-    pub(super) fn new(source: Source, compression: Compression, start: u64) -> io::Result<Self> {
-        let source = Tracked { source, read: 0 };
-        let packed = |source| BufReader::with_capacity(PACKED_BYTES, source);
-        let unpacker = match compression {
-            Compression::None => Unpacker::Plain(source),
-            Compression::Gzip => Unpacker::Gzip(Box::new(GzipMembers::new(packed(source)))),
-            #[cfg(feature = "zstd")]
-            Compression::Zstd => {
-                let mut decoder = zstd::stream::read::Decoder::with_buffer(packed(source))?;
-                decoder.window_log_max(MAX_WINDOW_LOG)?;
-                Unpacker::Zstd(Box::new(decoder))
-            }
-            #[cfg(not(feature = "zstd"))]
-            Compression::Zstd => {
-                return Err(io::Error::other("this build of bytepair does not read zstd"));
-            }
-        };
-        // A compressed stream cannot be entered in the middle, so what comes before the start is
-        // decompressed and dropped.
-        let mut stream = Self { unpacker };
-        io::copy(&mut stream.reader().take(start), &mut io::sink())?;
-        Ok(stream)
-    }
-
-    fn reader(&mut self) -> &mut dyn Read {
-        match &mut self.unpacker {
-            Unpacker::Plain(source) => source,
-            Unpacker::Gzip(decoder) => decoder,
-            #[cfg(feature = "zstd")]
-            Unpacker::Zstd(decoder) => decoder,
-        }
-    }
-
-    /// Append `most` bytes, or fewer at the end; returns how many.
-    pub(super) fn fill(&mut self, bytes: &mut Vec<u8>, most: usize) -> io::Result<usize> {
-        memory::reserve(bytes, most)?;
-        self.reader().take(most as u64).read_to_end(bytes)
-    }
-
-    /// The number of bytes read from the file, before decompression.
-    pub(super) fn packed(&self) -> u64 {
-        match &self.unpacker {
-            Unpacker::Plain(source) => source.read,
-            Unpacker::Gzip(members) => members.packed().map_or(0, |packed| packed.get_ref().read),
-            #[cfg(feature = "zstd")]
-            Unpacker::Zstd(decoder) => decoder.get_ref().get_ref().read,
-        }
-    }
+/// Append `most` bytes, or fewer at the end; returns how many.
+pub(super) fn fill(source: &mut Source, bytes: &mut Vec<u8>, most: usize) -> io::Result<usize> {
+    memory::reserve(bytes, most)?;
+    source.take(most as u64).read_to_end(bytes)
 }
 
-/// The members of a gzip file. Zeros behind a member, with which tapes and blocks are filled, are
-/// skipped, as `gzip` does.
-struct GzipMembers {
-    /// `None` behind the last member, or once reading has failed.
-    member: Option<GzDecoder<BufReader<Tracked>>>,
-    /// What was read from the file, once there is no member.
-    packed: Option<BufReader<Tracked>>,
-}
+/// The rest of the members of a gzip file; `None` behind the last one, or once reading has failed.
+/// Zeros behind a member, with which tapes and blocks are filled, are skipped, as `gzip` does.
+struct GzipMembers(Option<GzDecoder<BufReader<Tracked>>>);
 
-impl GzipMembers {
-    fn new(packed: BufReader<Tracked>) -> Self {
-        Self { member: Some(GzDecoder::new(packed)), packed: None }
-    }
-
-    /// The compressed bytes.
-    fn packed(&self) -> Option<&BufReader<Tracked>> {
-        self.member.as_ref().map(GzDecoder::get_ref).or(self.packed.as_ref())
-    }
-
-    /// Go to the next member, or to the end of the file.
-    fn next(&mut self, member: GzDecoder<BufReader<Tracked>>) -> io::Result<()> {
-        let mut packed = member.into_inner();
-        loop {
-            let bytes = packed.fill_buf()?;
-            let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
-            let (is_end, is_member) = (bytes.is_empty(), zeros < bytes.len());
-            packed.consume(zeros);
-            if is_end {
-                self.packed = Some(packed);
-                return Ok(());
-            }
-            if is_member {
-                self.member = Some(GzDecoder::new(packed));
-                return Ok(());
-            }
+/// The next member after one that was read to its end.
+fn next_member(
+    member: GzDecoder<BufReader<Tracked>>,
+) -> io::Result<Option<GzDecoder<BufReader<Tracked>>>> {
+    let mut packed = member.into_inner();
+    loop {
+        let bytes = packed.fill_buf()?;
+        let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+        let (is_end, is_member) = (bytes.is_empty(), zeros < bytes.len());
+        packed.consume(zeros);
+        if is_end || is_member {
+            return Ok(is_member.then(|| GzDecoder::new(packed)));
         }
     }
 }
 
 impl Read for GzipMembers {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while let Some(mut member) = self.member.take() {
+        while let Some(mut member) = self.0.take() {
             let count = member.read(buffer);
             if buffer.is_empty() || !matches!(count, Ok(0)) {
-                self.member = Some(member);
+                self.0 = Some(member);
                 return count;
             }
-            self.next(member)?;
+            self.0 = next_member(member)?;
         }
         Ok(0)
     }
 }
 
-/// A source, and how many bytes were read from it.
+/// A source, and a sum to which the number of bytes read from it is added.
 struct Tracked {
     source: Source,
-    read: u64,
+    read: Arc<AtomicU64>,
 }
 
 impl Read for Tracked {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.source.read(buffer)?;
-        self.read += count as u64;
+        self.read.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }
 }
@@ -232,10 +199,11 @@ mod tests {
 
     fn read(packed: &[u8], compression: Compression, start: u64) -> io::Result<Vec<u8>> {
         let source = Box::new(io::Cursor::new(packed.to_vec()));
-        let mut stream = Stream::new(source, compression, start)?;
+        let read = Arc::default();
+        let mut unpacked = unpack(source, compression, start, &read)?;
         let mut bytes = Vec::new();
-        while stream.fill(&mut bytes, 7)? == 7 {}
-        assert_eq!(stream.packed(), packed.len() as u64);
+        while fill(&mut unpacked, &mut bytes, 7)? == 7 {}
+        assert_eq!(read.load(Ordering::Relaxed), packed.len() as u64);
         Ok(bytes)
     }
 

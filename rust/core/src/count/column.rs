@@ -11,6 +11,7 @@ use crate::count::job::{
     CorpusPart, CountJob, CountProgress, FileCountOptions, OnProgress, PartCount, Parts, Reached,
 };
 use crate::error::{Error, Result};
+use crate::parallel::interrupt;
 
 /// The number of positions in the corpus that are reserved for a range of rows, whose size is known
 /// only after reading.
@@ -96,7 +97,7 @@ impl<'a> RowRanges<'a> {
         (self.column.first_row(range.file, range.group) + range.rows.start) as u64
     }
 
-    /// Count documents of a range, unless the caller has requested a stop. With turns, a range is left
+    /// Count documents of a range, unless this thread has to stop. With turns, a range is left
     /// in the middle, and what remains of it is counted later.
     fn add(
         &self,
@@ -106,7 +107,7 @@ impl<'a> RowRanges<'a> {
         is_last: bool,
     ) -> Result<()> {
         let job = count.job;
-        if job.stop.load(Ordering::Relaxed) && !(is_last && job.turns.is_some()) {
+        if interrupt::poll_now().is_err() && !(is_last && job.turns.is_some()) {
             if let Some(turns) = &job.turns {
                 turns.end_before(count.number);
                 if count.has_turn {
@@ -135,10 +136,8 @@ impl<'a> RowRanges<'a> {
 impl Parts for RowRanges<'_> {
     type Content = usize;
 
-    fn next(&self, job: &CountJob<'_>, _: &mut Documents) -> Option<CorpusPart<usize>> {
-        if job.stop.load(Ordering::Relaxed) {
-            return None;
-        }
+    fn next(&self, _: &CountJob<'_>) -> Option<CorpusPart<usize>> {
+        interrupt::poll_now().ok()?;
         let content = self.next.fetch_add(1, Ordering::Relaxed);
         let number = content as u64;
         let start = self.position + number * POSITIONS_PER_RANGE;
@@ -150,16 +149,12 @@ impl Parts for RowRanges<'_> {
         })
     }
 
-    fn count(
-        &self,
-        index: usize,
-        documents: &mut Documents,
-        count: &mut PartCount<'_, '_>,
-    ) -> Result<()> {
+    fn count(&self, index: usize, count: &mut PartCount<'_, '_>) -> Result<()> {
         let (column, range, job) = (self.column, &self.ranges[index], count.job);
         let held = if job.turns.is_some() { HELD_BYTES } else { REPORT_BYTES };
+        let documents = &mut Documents::default();
         documents.start_at(range.file, self.first_row(range));
-        column.for_each_row(range, &mut |row, text| {
+        column.for_each(range, &mut |row, text| {
             // Documents are counted when there are enough, before the next one is read.
             if documents.bytes.len() >= held {
                 self.add(range, documents, count, false)?;

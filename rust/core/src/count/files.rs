@@ -2,11 +2,11 @@
 //! ones and compressed ones all keep all threads busy.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crate::corpus::{
-    BlockReader, CorpusFile, DocumentOptions, Documents, FieldTally, FileBlock, FilePlace, OnError,
+    BlockReader, CorpusFile, DocumentOptions, Documents, FieldTally, FileBlock, OnError,
 };
 use crate::count::Counter;
 use crate::count::job::{
@@ -40,25 +40,24 @@ impl Counter {
             return Ok(());
         }
         let threads = parallel::worth(self.tables.len(), total_size(files));
-        let parts = &FileBlocks::new(files, &options.documents, reached.place, self.position);
+        let blocks =
+            BlockReader::new(files.to_vec(), &options.documents, reached.place, self.position);
+        let packed = Arc::clone(&blocks.packed);
+        let (fields, unpacked) = Default::default();
+        let parts = FileBlocks { files, blocks: Mutex::new(blocks), fields, packed, unpacked };
         let (failure, mut skips, reported, last) =
-            self.add_parts(parts, options, reached.chars, threads, on_progress);
-        let (position, place) = parts.end();
-        self.position = position;
+            self.add_parts(&parts, options, reached.chars, threads, on_progress);
+        let blocks = lock(&parts.blocks);
+        self.position = blocks.position;
+        let place = failure.as_ref().map_or(blocks.place, |failure| failure.place);
         *reached = Reached { place, chars: last.chars };
-        let field = &options.documents.field;
-        if let Some(failure) = failure {
-            reached.place = failure.place;
-            self.skips.append(&skips);
-            parts.check_fields(field, failure.number)?;
-            return Err(reported.err().unwrap_or(failure.error));
-        }
-        if parts.is_in_long_line.load(Ordering::Relaxed) {
+        if blocks.is_in_long_line() {
             skips.remove(place.file, place.row); // the next call skips the line again
         }
         self.skips.append(&skips);
-        reported?;
-        parts.check_fields(field, u64::MAX)?;
+        let end = failure.as_ref().map_or(u64::MAX, |failure| failure.number);
+        parts.check_fields(&options.documents.field, end)?;
+        reported.and(failure.map_or(Ok(()), |failure| Err(failure.error)))?;
         on_progress(last)
     }
 
@@ -94,38 +93,14 @@ fn total_size(files: &[CorpusFile]) -> usize {
 /// The blocks of text files.
 struct FileBlocks<'a> {
     files: &'a [CorpusFile],
-    /// Whether texts may be cut where the options allow it.
-    is_strict: bool,
     blocks: Mutex<BlockReader>,
     fields: Mutex<BTreeMap<usize, FieldTally>>,
     /// What the reader has read, which a report need not wait for.
-    packed: AtomicU64,
+    packed: Arc<AtomicU64>,
     unpacked: Mutex<Vec<(usize, u64)>>,
-    /// Whether the last block stands for a line that is too long and was not read to its end.
-    is_in_long_line: AtomicBool,
 }
 
-impl<'a> FileBlocks<'a> {
-    /// The blocks from a place on, which has this position in the corpus.
-    fn new(
-        files: &'a [CorpusFile],
-        options: &DocumentOptions,
-        place: FilePlace,
-        position: u64,
-    ) -> Self {
-        let is_strict = options.on_error != OnError::Skip;
-        let blocks = BlockReader::new(files.to_vec(), options.bounds, place, position);
-        Self {
-            files,
-            is_strict,
-            blocks: Mutex::new(blocks.with_damaged_kept(!is_strict)),
-            fields: Mutex::default(),
-            packed: AtomicU64::new(0),
-            unpacked: Mutex::default(),
-            is_in_long_line: AtomicBool::new(false),
-        }
-    }
-
+impl FileBlocks<'_> {
     /// Fails if no object has the field in a file all of whose blocks were counted and are before
     /// the block `end`.
     fn check_fields(&self, field: &str, end: u64) -> Result<()> {
@@ -133,33 +108,19 @@ impl<'a> FileBlocks<'a> {
         let mut done = fields.iter().filter(|(_, tally)| tally.is_complete_before(end));
         done.try_for_each(|(&file, tally)| tally.check(&self.files[file], field))
     }
-
-    /// The end of the last block, as a position in the corpus and as a place in the files.
-    fn end(&self) -> (u64, FilePlace) {
-        let blocks = lock(&self.blocks);
-        (blocks.position, blocks.place)
-    }
 }
 
 impl Parts for FileBlocks<'_> {
     type Content = FileBlock;
 
-    fn next(&self, job: &CountJob<'_>, documents: &mut Documents) -> Option<CorpusPart<FileBlock>> {
-        let DocumentOptions { doc_cap, bounds, .. } = &job.options.documents;
-        let cuts = self.is_strict && doc_cap.is_none() && job.options.max_chars.is_none();
-        let bytes = documents.take_memory(bounds);
+    fn next(&self, job: &CountJob<'_>) -> Option<CorpusPart<FileBlock>> {
+        let DocumentOptions { doc_cap, on_error, .. } = job.options.documents;
+        let is_whole = doc_cap.is_none() && job.options.max_chars.is_none();
+        let cuts = is_whole && on_error != OnError::Skip;
         let mut blocks = lock(&self.blocks);
         let place = blocks.place;
-        let next = blocks.next(cuts.then_some(job.splitter), &job.stop, bytes);
-        self.packed.store(blocks.packed(), Ordering::Relaxed);
-        lock(&self.unpacked).extend(blocks.take_unpacked());
+        let next = blocks.next(cuts.then_some(job.splitter));
         let number = blocks.order; // of a block that could not be read
-        if let Ok(block) = &next {
-            // A line that is too long is passed over piece by piece; until its end is reached, the
-            // place stays at its start.
-            let is_in_line = block.as_ref().is_some_and(|block| block.start == blocks.place);
-            self.is_in_long_line.store(is_in_line, Ordering::Relaxed);
-        }
         drop(blocks);
         let block = next.unwrap_or_else(|error| {
             if error != Error::Interrupted {
@@ -169,22 +130,19 @@ impl Parts for FileBlocks<'_> {
             None
         });
         block.map(|content| {
+            lock(&self.unpacked).push((content.start.file, content.unpacked));
             let positions = content.position..u64::MAX;
             CorpusPart { number: content.order, place: content.start, positions, content }
         })
     }
 
-    fn count(
-        &self,
-        mut block: FileBlock,
-        documents: &mut Documents,
-        count: &mut PartCount<'_, '_>,
-    ) -> Result<()> {
+    fn count(&self, mut block: FileBlock, count: &mut PartCount<'_, '_>) -> Result<()> {
         let file = block.start.file;
-        documents.read(&mut block, &self.files[file], &count.job.options.documents)?;
-        let counted = count.add(documents, true);
+        let options = &count.job.options.documents;
+        let mut documents = Documents::of(&mut block, &self.files[file], options)?;
+        let counted = count.add(&mut documents, true);
         if !count.is_clean {
-            lock(&self.fields).entry(file).or_default().add(documents, &block);
+            lock(&self.fields).entry(file).or_default().add(&documents, &block);
         }
         counted
     }

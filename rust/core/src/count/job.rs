@@ -9,7 +9,7 @@
 //! its part, before it counts them.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::corpus::{DocumentOptions, Documents, FilePlace, SkippedRows};
@@ -60,20 +60,11 @@ pub(super) trait Parts: Sync {
     /// What a part contains.
     type Content;
 
-    /// The next part, if there is one. The memory of earlier documents may be used again.
-    fn next(
-        &self,
-        job: &CountJob<'_>,
-        documents: &mut Documents,
-    ) -> Option<CorpusPart<Self::Content>>;
+    /// The next part, if there is one.
+    fn next(&self, job: &CountJob<'_>) -> Option<CorpusPart<Self::Content>>;
 
     /// Read the documents of a part, and pass them to `count`.
-    fn count(
-        &self,
-        content: Self::Content,
-        documents: &mut Documents,
-        count: &mut PartCount<'_, '_>,
-    ) -> Result<()>;
+    fn count(&self, content: Self::Content, count: &mut PartCount<'_, '_>) -> Result<()>;
 
     /// There are no further parts.
     fn close(&self);
@@ -104,8 +95,6 @@ pub(super) struct CountJob<'a> {
     skips: Mutex<Skips>,
     /// The texts, their bytes, and the characters, if they are limited, that were counted.
     counted: [AtomicU64; 3],
-    /// Whether the caller has requested a stop.
-    pub(super) stop: AtomicBool,
 }
 
 /// The first error in the order of the parts.
@@ -137,12 +126,11 @@ impl<'a> CountJob<'a> {
             failure: Mutex::default(),
             skips: Mutex::default(),
             counted: counted.map(AtomicU64::new),
-            stop: AtomicBool::new(false),
         }
     }
 
     /// Count all parts, with each table in a thread of its own. `on_progress` is called regularly; its
-    /// error is returned, and requests a stop. Returns the documents skipped as well.
+    /// error is returned, and stops the threads. Returns the documents skipped as well.
     pub(super) fn run<P: Parts>(
         &self,
         tables: &mut [CountTable],
@@ -157,24 +145,19 @@ impl<'a> CountJob<'a> {
                 self.count_parts(table, parts);
             }
         };
-        let report = |_| {
-            let result = on_progress(self.progress(parts));
-            self.stop.store(result.is_err(), Ordering::Relaxed);
-            result
-        };
+        let report = |_| on_progress(self.progress(parts));
         let done = parallel::ordered(vec![(); threads], threads, 0, |()| 0, table, run, report);
         (std::mem::take(&mut *lock(&self.skips)), done)
     }
 
     /// Count one part after another.
     fn count_parts<P: Parts>(&self, table: &mut CountTable, parts: &P) {
-        let mut documents = Documents::default();
-        while let Some(part) = parts.next(self, &mut documents) {
+        while let Some(part) = parts.next(self) {
             let CorpusPart { number, place, positions, content } = part;
             let (has_turn, is_clean, is_over) = (false, true, false);
             let mut count =
                 PartCount { job: self, table, number, positions, has_turn, is_clean, is_over };
-            match parts.count(content, &mut documents, &mut count) {
+            match parts.count(content, &mut count) {
                 Ok(()) => {}
                 Err(Error::Interrupted) if count.is_over => parts.close(),
                 Err(error) => {

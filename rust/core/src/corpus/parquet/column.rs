@@ -20,9 +20,8 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::schema::types::ColumnDescriptor;
 
-use crate::corpus::documents::{check_text, wrong_row};
 use crate::corpus::parquet::footer::read_footer;
-use crate::corpus::parquet::source::{self, Pages, ReadAt, TablePlace};
+use crate::corpus::parquet::source::{self, Pages, ReadSeek, SharedFile, TablePlace};
 use crate::corpus::stream::stand_in_at;
 use crate::error::{Error, Hint, OTHER_COLUMN, RENDER, Reason, Result};
 
@@ -53,7 +52,6 @@ const READ_BYTES: usize = 1 << 16;
 pub struct TextColumn {
     files: Vec<Table>,
     most_page_bytes: usize,
-    most_text_bytes: usize,
 }
 
 /// A parquet file with the column.
@@ -71,6 +69,29 @@ struct Table {
 impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Table").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Table {
+    /// Open the column `name` of the file at the path, or of `object`.
+    fn open(path: &Path, object: Option<SharedFile>, name: &str) -> Result<Self> {
+        let of_path = || TablePlace::Path(path.to_owned());
+        let place = object.map_or_else(of_path, |object| TablePlace::Object(Arc::new(object)));
+        let opened = || {
+            let source = place.open()?;
+            let metadata = read_footer(&source).map_err(|error| not_parquet(path, error))?;
+            let column = find(&metadata, name)?;
+            let (mut starts, mut rows) = (vec![0], 0_usize);
+            for group in metadata.row_groups() {
+                check_chunk(group.column(column))?;
+                rows = rows.saturating_add(usize::try_from(group.column(column).num_values())?);
+                starts.push(rows);
+            }
+            Ok((metadata, column, starts))
+        };
+        let opened = catch_panic(opened).map_err(|error| unreadable(path, error));
+        let (metadata, column, starts) = opened?;
+        Ok(Self { path: path.to_owned(), place, metadata, column, starts })
     }
 }
 
@@ -96,60 +117,34 @@ impl TextColumn {
     /// Open the column `name` of some files. Fails with [`Error::Unreadable`] if a file cannot be
     /// opened, is not parquet, or does not have the column in a supported form.
     pub fn open(files: &[impl AsRef<Path>], name: &str) -> Result<Self> {
-        let mut opened = Self::none();
-        for path in files {
-            opened.add(path.as_ref(), None, name)?;
-        }
-        Ok(opened)
+        let files = files.iter().map(|path| Table::open(path.as_ref(), None, name));
+        Ok(Self { files: files.collect::<Result<_>>()?, most_page_bytes: usize::MAX })
     }
 
     /// Open the column in the files before the first one that cannot be opened.
     #[must_use]
     pub fn open_first(files: &[impl AsRef<Path>], name: &str) -> Self {
-        let mut opened = Self::none();
-        let _ = files.iter().try_for_each(|path| opened.add(path.as_ref(), None, name));
-        opened
+        let files = files.iter().map_while(|path| Table::open(path.as_ref(), None, name).ok());
+        Self { files: files.collect(), most_page_bytes: usize::MAX }
     }
 
-    /// Open the column `name` of a file whose bytes come from `source`; the path is for messages.
-    pub fn of_source(source: Arc<dyn ReadAt>, path: &Path, name: &str) -> Result<Self> {
-        let mut opened = Self::none();
-        opened.add(path, Some(source), name)?;
-        Ok(opened)
+    /// Open the column `name` of a file of `size` bytes, which come from `source`; the path is for
+    /// messages.
+    pub fn of_source(
+        source: Box<dyn ReadSeek>,
+        size: u64,
+        path: &Path,
+        name: &str,
+    ) -> Result<Self> {
+        let files = vec![Table::open(path, Some(SharedFile::windowed(source, size)), name)?];
+        Ok(Self { files, most_page_bytes: usize::MAX })
     }
 
-    fn none() -> Self {
-        let (most_page_bytes, most_text_bytes) = (usize::MAX, usize::MAX);
-        Self { files: Vec::new(), most_page_bytes, most_text_bytes }
-    }
-
-    /// Make a page of more than `page_bytes` decompressed bytes, or a text of more than
-    /// `text_bytes` bytes, an error. A thread holds at most three pages: the current page,
-    /// compressed and decompressed, and the previous one.
+    /// Make a page of more than `bytes` decompressed bytes an error. A thread holds at most three
+    /// pages: the current page, compressed and decompressed, and the previous one.
     #[must_use]
-    pub fn with_bounds(self, page_bytes: usize, text_bytes: usize) -> Self {
-        Self { most_page_bytes: page_bytes, most_text_bytes: text_bytes, ..self }
-    }
-
-    fn add(&mut self, path: &Path, object: Option<Arc<dyn ReadAt>>, name: &str) -> Result<()> {
-        let of_path = || TablePlace::Path(path.to_owned());
-        let place = object.map_or_else(of_path, TablePlace::Object);
-        let opened = || {
-            let source = place.open()?;
-            let metadata = read_footer(&source).map_err(|error| not_parquet(path, error))?;
-            let column = find(&metadata, name)?;
-            let (mut starts, mut rows) = (vec![0], 0_usize);
-            for group in metadata.row_groups() {
-                check_chunk(group.column(column))?;
-                rows = rows.saturating_add(usize::try_from(group.column(column).num_values())?);
-                starts.push(rows);
-            }
-            Ok((metadata, column, starts))
-        };
-        let opened = catch_panic(opened).map_err(|error| unreadable(path, error));
-        let (metadata, column, starts) = opened?;
-        self.files.push(Table { path: path.to_owned(), place, metadata, column, starts });
-        Ok(())
+    pub fn with_page_limit(self, bytes: usize) -> Self {
+        Self { most_page_bytes: bytes, ..self }
     }
 
     /// The number of files.
@@ -159,31 +154,29 @@ impl TextColumn {
 
     /// All rows, in ranges of about 16 MB. Fails with [`Error::Unreadable`] if a file is damaged.
     pub fn ranges(&self) -> Result<Vec<RowRange>> {
-        let of_files = (0..self.files()).map(|file| self.ranges_of_file(file));
-        Ok(of_files.collect::<Result<Vec<_>>>()?.concat())
-    }
-
-    /// The rows of one file, as [`ranges`](Self::ranges) gives them.
-    pub fn ranges_of_file(&self, file: usize) -> Result<Vec<RowRange>> {
-        let of_groups = (0..self.groups(file)).map(|group| {
-            let ranges = catch_panic(|| self.ranges_of_group(file, group));
-            ranges.map_err(|error| unreadable(self.path(file), error))
-        });
-        Ok(of_groups.collect::<Result<Vec<_>>>()?.concat())
+        self.ranges_from(0, 0)
     }
 
     /// All rows from the row `row` of the file `file` on, as [`ranges`](Self::ranges) gives them.
     pub fn ranges_from(&self, file: usize, row: usize) -> Result<Vec<RowRange>> {
-        let mut left = Vec::new();
-        for later in file..self.files() {
-            left.extend(self.ranges_of_file(later)?);
-        }
-        for range in left.iter_mut().take_while(|range| range.file == file) {
+        let first = |later| if later == file { row } else { 0 };
+        let of_files = (file..self.files()).map(|later| self.ranges_of_file(later, first(later)));
+        Ok(of_files.collect::<Result<Vec<_>>>()?.concat())
+    }
+
+    /// The rows of one file from the row `row` on, as [`ranges`](Self::ranges) gives them.
+    pub fn ranges_of_file(&self, file: usize, row: usize) -> Result<Vec<RowRange>> {
+        let of_groups = (0..self.groups(file)).map(|group| {
+            let ranges = catch_panic(|| self.ranges_of_group(file, group));
+            ranges.map_err(|error| unreadable(self.path(file), error))
+        });
+        let mut ranges = of_groups.collect::<Result<Vec<_>>>()?.concat();
+        for range in &mut ranges {
             let before = row.saturating_sub(self.first_row(file, range.group));
             range.rows.start = range.rows.start.max(before.min(range.rows.end));
         }
-        left.retain(|range| !Range::is_empty(&range.rows));
-        Ok(left)
+        ranges.retain(|range| !Range::is_empty(&range.rows));
+        Ok(ranges)
     }
 
     /// A row group; if it is large, it is divided at page boundaries.
@@ -284,25 +277,13 @@ impl TextColumn {
         range.group < groups && start <= end && rows().is_ok_and(|rows| end <= rows)
     }
 
-    /// Call `sink` with each text of a range in order; a null is an empty text. Fails if the file
-    /// cannot be read or is not UTF-8, and with any error of `sink`.
+    /// Call `sink` with the index in the file and the bytes of each row of a range, in order; a null
+    /// has no bytes. Fails if the file cannot be read, and with any error of `sink`.
     ///
     /// # Panics
     ///
     /// If the files do not have the range: see [`has`](Self::has).
     pub fn for_each(
-        &self,
-        range: &RowRange,
-        sink: &mut dyn FnMut(&str) -> Result<()>,
-    ) -> Result<()> {
-        self.for_each_row(range, &mut |row, text| {
-            let text = check_text(text, self.most_text_bytes);
-            sink(text.map_err(|reason| wrong_row(self.path(range.file), row, reason))?)
-        })
-    }
-
-    /// Call `sink` with the index in the file and the bytes of each row of a range.
-    pub(crate) fn for_each_row(
         &self,
         range: &RowRange,
         sink: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
@@ -337,7 +318,7 @@ impl TextColumn {
 }
 
 /// Reads the rows of a range, one after another.
-pub struct RowReader {
+pub(crate) struct RowReader {
     /// The range without the rows decoded so far.
     range: RowRange,
     column: ColumnReaderImpl<ByteArrayType>,
@@ -352,12 +333,8 @@ pub struct RowReader {
 }
 
 impl RowReader {
-    /// Start to read a range of rows. Fails if the file cannot be read.
-    ///
-    /// # Panics
-    ///
-    /// If the files do not have the range: see [`TextColumn::has`].
-    pub fn open(of: &TextColumn, range: &RowRange) -> Result<Self> {
+    /// Start to read a range of rows, which the files must have. Fails if the file cannot be read.
+    pub(crate) fn open(of: &TextColumn, range: &RowRange) -> Result<Self> {
         let RowRange { file, group, rows } = range;
         let unreadable = |error| unreadable(&of.files[*file].path, error);
         let pages = Box::new(of.pages(*file, *group).map_err(unreadable)?);
@@ -370,7 +347,7 @@ impl RowReader {
 
     /// The index in the row group and the bytes of the next row; a null has no bytes. `of` must be
     /// the column passed to [`open`](Self::open). Fails if the file cannot be read.
-    pub fn next(&mut self, of: &TextColumn) -> Result<Option<(usize, &[u8])>> {
+    pub(crate) fn next(&mut self, of: &TextColumn) -> Result<Option<(usize, &[u8])>> {
         let path = &of.files[self.range.file].path;
         if self.returned == self.decoded {
             if Range::is_empty(&self.range.rows) {
@@ -418,12 +395,6 @@ fn rows_of(page: &PageMetadata) -> usize {
 /// The error of a row group that ends early.
 fn missing(rows: usize) -> ParquetError {
     general(format!("its row group ends after {rows} rows"))
-}
-
-impl fmt::Debug for RowReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RowReader").field("range", &self.range).finish_non_exhaustive()
-    }
 }
 
 /// Read a file that may be damaged. The parquet crate checks most values in a file, but not all; a

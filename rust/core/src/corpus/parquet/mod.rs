@@ -5,9 +5,9 @@ mod footer;
 mod source;
 mod table_reader;
 
-pub use column::{RowRange, RowReader, TextColumn};
+pub use column::{RowRange, TextColumn};
 pub(crate) use column::{catch_panic, check_chunk, general, rows_at_once, unreadable};
 pub(crate) use footer::read_footer;
+pub use source::ReadSeek;
 pub(crate) use source::{Pages, TablePlace};
-pub use source::{ReadAt, Windowed};
 pub use table_reader::TableReader;

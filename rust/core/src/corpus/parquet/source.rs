@@ -21,73 +21,41 @@ use crate::parallel::lock;
 /// The number of bytes that are read at once from a caller's object, which may be a remote file.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// Bytes that can be read from any offset.
-pub trait ReadAt: Send + Sync {
-    /// The number of bytes.
-    fn size(&self) -> u64;
+/// The same for a local file, of which the headers of pages are read one by one.
+const LOCAL_BYTES: usize = 1 << 13;
+
+/// A file, or an object of the caller that reads like one.
+pub trait ReadSeek: Read + Seek + Send {}
+
+impl<T: Read + Seek + Send> ReadSeek for T {}
+
+/// A file that several readers share.
+pub(crate) struct SharedFile {
+    size: u64,
+    /// The offset of the next byte, unless the last read failed, and the file. Its buffer serves
+    /// reads that are close to each other; a large read goes around it.
+    file: Mutex<(Option<u64>, BufReader<Box<dyn ReadSeek>>)>,
+}
+
+impl SharedFile {
+    /// An object of the caller, each of whose reads is expensive.
+    pub(crate) fn windowed(file: Box<dyn ReadSeek>, size: u64) -> Self {
+        Self::new(file, size, WINDOW_BYTES)
+    }
+
+    fn new(file: Box<dyn ReadSeek>, size: u64, buffer_bytes: usize) -> Self {
+        Self { size, file: Mutex::new((None, BufReader::with_capacity(buffer_bytes, file))) }
+    }
 
     /// Read bytes from `offset` on into `buffer`; returns how many were read, 0 at the end.
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
-}
-
-/// A local file.
-struct LocalFile {
-    size: u64,
-    file: Mutex<File>,
-}
-
-impl ReadAt for LocalFile {
-    fn size(&self) -> u64 {
-        self.size
-    }
-
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut file = lock(&self.file);
-        file.seek(SeekFrom::Start(offset))?;
-        file.read(buffer)
-    }
-}
-
-/// Reads a source in windows of a megabyte, because each of its reads is expensive.
-pub struct Windowed<S> {
-    source: S,
-    /// The offset of the window, and its bytes.
-    window: Mutex<(u64, Vec<u8>)>,
-}
-
-impl<S: ReadAt> Windowed<S> {
-    /// Read `source` through a window.
-    pub fn new(source: S) -> Self {
-        Self { source, window: Mutex::default() }
-    }
-}
-
-impl<S: ReadAt> ReadAt for Windowed<S> {
-    fn size(&self) -> u64 {
-        self.source.size()
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut window = lock(&self.window);
-        let within = |window: &(u64, Vec<u8>)| {
-            let start = usize::try_from(offset.checked_sub(window.0)?).ok()?;
-            window.1.get(start..).filter(|bytes| !bytes.is_empty()).map(|_| start)
-        };
-        if within(&window).is_none() {
-            // A read as large as the window gains nothing from a copy through it.
-            if buffer.len() >= WINDOW_BYTES {
-                return self.source.read_at(offset, buffer);
-            }
-            let (start, bytes) = &mut *window;
-            *start = offset;
-            bytes.resize(WINDOW_BYTES, 0);
-            let read = self.source.read_at(offset, bytes);
-            bytes.truncate(*read.as_ref().unwrap_or(&0));
-            read?;
+        let (next, file) = &mut *lock(&self.file);
+        match next.take() {
+            Some(next) => file.seek_relative(offset.wrapping_sub(next).cast_signed())?,
+            None => drop(file.seek(SeekFrom::Start(offset))?),
         }
-        let Some(start) = within(&window) else { return Ok(0) };
-        let count = buffer.len().min(window.1.len() - start);
-        buffer[..count].copy_from_slice(&window.1[start..start + count]);
+        let count = file.read(buffer)?;
+        *next = Some(offset + count as u64);
         Ok(count)
     }
 }
@@ -98,16 +66,17 @@ pub(crate) enum TablePlace {
     /// A local file. Each reader opens it again, so that only files being read are open.
     Path(PathBuf),
     /// An object of the caller.
-    Object(Arc<dyn ReadAt>),
+    Object(Arc<SharedFile>),
 }
 
 impl TablePlace {
     pub(crate) fn open(&self) -> io::Result<TrackedSource> {
-        let source: Arc<dyn ReadAt> = match self {
+        let source = match self {
             Self::Object(source) => Arc::clone(source),
             Self::Path(path) => {
                 let file = File::open(path)?;
-                Arc::new(LocalFile { size: file.metadata()?.len(), file: Mutex::new(file) })
+                let size = file.metadata()?.len();
+                Arc::new(SharedFile::new(Box::new(file), size, LOCAL_BYTES))
             }
         };
         Ok(TrackedSource { source, last: AtomicU64::new(0) })
@@ -116,24 +85,19 @@ impl TablePlace {
 
 /// A source for the parquet crate, which records the offset of its last read.
 pub(crate) struct TrackedSource {
-    source: Arc<dyn ReadAt>,
+    source: Arc<SharedFile>,
     last: AtomicU64,
 }
 
 /// Reads a source from an offset on.
 pub(crate) struct OffsetReader {
-    source: Arc<dyn ReadAt>,
+    source: Arc<SharedFile>,
     offset: u64,
 }
 
 impl TrackedSource {
-    /// Read again from the offset of the last read.
-    pub(super) fn last_read(&self) -> BufReader<OffsetReader> {
-        self.reader(self.last.load(Ordering::Relaxed))
-    }
-
-    fn reader(&self, offset: u64) -> BufReader<OffsetReader> {
-        BufReader::new(OffsetReader { source: Arc::clone(&self.source), offset })
+    fn reader(&self, offset: u64) -> OffsetReader {
+        OffsetReader { source: Arc::clone(&self.source), offset }
     }
 }
 
@@ -147,12 +111,12 @@ impl Read for OffsetReader {
 
 impl Length for TrackedSource {
     fn len(&self) -> u64 {
-        self.source.size()
+        self.source.size
     }
 }
 
 impl ChunkReader for TrackedSource {
-    type T = BufReader<OffsetReader>;
+    type T = OffsetReader;
 
     fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
         self.last.store(start, Ordering::Relaxed);
@@ -162,12 +126,11 @@ impl ChunkReader for TrackedSource {
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
         let eof = || ParquetError::EOF("a page exceeds the end of the file".to_owned());
         // The header may claim any length.
-        if start.saturating_add(length as u64) > self.source.size() {
+        if start.saturating_add(length as u64) > self.source.size {
             return Err(eof());
         }
         let mut bytes = memory::zeros(length).map_err(io::Error::from)?;
-        let mut reader = OffsetReader { source: Arc::clone(&self.source), offset: start };
-        reader.read_exact(&mut bytes)?;
+        self.reader(start).read_exact(&mut bytes)?;
         Ok(bytes.into())
     }
 }
@@ -214,7 +177,7 @@ impl Pages {
     /// A header begins with three numbers: the type of the page, its decompressed size, and its
     /// compressed size.
     fn size(&self) -> Result<usize> {
-        let mut header = self.file.last_read();
+        let mut header = self.file.reader(self.file.last.load(Ordering::Relaxed));
         number(&mut header)?;
         Ok(usize::try_from(number(&mut header)?)?)
     }
@@ -298,19 +261,19 @@ fn number(header: &mut impl Read) -> Result<u64> {
 mod tests {
     use super::*;
 
-    struct InMemory(Vec<u8>, AtomicU64);
+    /// Counts its reads.
+    struct InMemory(io::Cursor<Vec<u8>>, Arc<AtomicU64>);
 
-    impl ReadAt for InMemory {
-        fn size(&self) -> u64 {
-            self.0.len() as u64
-        }
-
-        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    impl Read for InMemory {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             self.1.fetch_add(1, Ordering::Relaxed);
-            let rest = self.0.get(usize::try_from(offset).unwrap()..).unwrap_or_default();
-            let count = rest.len().min(buffer.len());
-            buffer[..count].copy_from_slice(&rest[..count]);
-            Ok(count)
+            self.0.read(buffer)
+        }
+    }
+
+    impl Seek for InMemory {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.0.seek(to)
         }
     }
 
@@ -318,7 +281,9 @@ mod tests {
     fn a_window_returns_the_bytes_of_its_source_with_few_reads() {
         let bytes: Vec<u8> =
             (0..3_000_000_u32).map(|n| n.wrapping_mul(97).to_le_bytes()[1]).collect();
-        let source = Windowed::new(InMemory(bytes.clone(), AtomicU64::new(0)));
+        let reads = Arc::default();
+        let object = InMemory(io::Cursor::new(bytes.clone()), Arc::clone(&reads));
+        let source = SharedFile::windowed(Box::new(object), 3_000_000);
         for start in (0..3_000_000).step_by(7919) {
             let mut some = vec![0; 100.min(bytes.len() - start)];
             let mut filled = 0;
@@ -327,7 +292,7 @@ mod tests {
             }
             assert_eq!(some, bytes[start..start + filled]);
         }
-        assert!(source.source.1.load(Ordering::Relaxed) <= 4);
+        assert!(reads.load(Ordering::Relaxed) <= 4);
         assert_eq!(source.read_at(3_000_000, &mut [0; 9]).unwrap(), 0);
         let mut all = vec![0; 3_000_000];
         assert_eq!(source.read_at(0, &mut all).unwrap(), 3_000_000);

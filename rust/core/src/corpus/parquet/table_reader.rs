@@ -54,27 +54,25 @@ impl TableReader {
     /// the end, and after an error.
     pub fn read(&mut self) -> Result<Option<Documents>> {
         loop {
-            let Some(open) = &mut self.open else {
-                let Some(open) = self.open_next()? else { return Ok(None) };
-                self.open = Some(open);
-                continue;
+            let open = match self.open.take() {
+                Some(open) => Some(open),
+                None => self.open_next()?,
             };
+            let Some(mut open) = open else { return Ok(None) };
             let mut documents = Documents::default();
             (documents.unit, documents.first_row) = (open.unit as u64, open.row);
-            match open.read(&self.column, &self.options, &mut documents) {
-                Ok(()) if open.row > documents.first_row => {
-                    if let Some(most) = self.options.doc_cap {
-                        documents.cap(most);
-                    }
-                    return Ok(Some(documents));
+            if let Err(error) = open.read(&self.column, &self.options, &mut documents) {
+                // The next call finds no further row group.
+                self.group = self.column.groups(0);
+                return Err(error);
+            }
+            // A row group of which no row was read has ended.
+            if open.row > documents.first_row {
+                self.open = Some(open);
+                if let Some(most) = self.options.doc_cap {
+                    documents.cap(most);
                 }
-                // No row was read, so the row group has ended.
-                Ok(()) => self.open = None,
-                Err(error) => {
-                    // The next call finds no further row group.
-                    (self.open, self.group) = (None, self.column.groups(0));
-                    return Err(error);
-                }
+                return Ok(Some(documents));
             }
         }
     }
