@@ -26,6 +26,7 @@ import bytepair
 from bytepair import _core
 from bytepair.corpus import read
 from bytepair.corpus.column import ReadBounds, strings
+from bytepair.corpus.files import corpus_file
 from bytepair.errors import CorpusError, CountsError, InUseError, ShardError, SplitError
 from bytepair.training import counting
 from bytepair.training.counting import CheckpointWarning
@@ -393,8 +394,8 @@ def test_damage_that_the_parquet_crate_does_not_expect_is_not_printed(
         other[-1 - picked.randrange(600)] ^= 1 << picked.randrange(8)
         damaged.write_bytes(other)
         with contextlib.suppress(CorpusError, OSError):
-            read += _core.Counter(_core.PATTERNS["gpt2"]).add_parquet(
-                [damaged], bytepair.Reading(), ReadBounds(1 << 27), lambda *_: None
+            read += _core.Counter(_core.PATTERNS["gpt2"]).add_files(
+                [corpus_file(damaged)], bytepair.Reading(), ReadBounds(1 << 27), lambda *_: None
             )
     assert 0 < read < 2000
     assert capfd.readouterr().err == ""
@@ -419,8 +420,8 @@ def test_what_stops_the_reading_of_parquet(tmp_path: Path) -> None:
             other[-1 - near] ^= 1 << picked.randrange(8)
         damaged.write_bytes(other)
         with contextlib.suppress(CorpusError, OSError):
-            _core.Counter(_core.PATTERNS["gpt2"]).add_parquet(
-                [damaged], bytepair.Reading(), ReadBounds(1 << 27), lambda *_: None
+            _core.Counter(_core.PATTERNS["gpt2"]).add_files(
+                [corpus_file(damaged)], bytepair.Reading(), ReadBounds(1 << 27), lambda *_: None
             )
 
     def broken_report(*_: object) -> None:

@@ -378,10 +378,7 @@ class _Count:
 
         bounds = ReadBounds(reading.max_document_bytes)
         try:
-            if not is_parquet:
-                counter.add_files([*map(corpus_file, files)], reading, bounds, report, start)
-                return True
-            return counter.add_parquet(files, reading, bounds, report, start)
+            return counter.add_files([*map(corpus_file, files)], reading, bounds, report, start)
         except OSError as error:
             if not is_parquet:
                 raise

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bytepair::bulk::conversations::Segment;
 use bytepair::bulk::text_file::FileOptions;
-use bytepair::text::{from_utf8, lone_surrogate, starts_char};
+use bytepair::text::{from_utf8, lone_surrogate};
 use bytepair::{Text, memory};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
@@ -104,12 +104,6 @@ pub(crate) fn not_utf8(
     let offsets = arguments::offsets(offsets)?;
     let data = arrays::stable(&data)?;
     py.detach(|| {
-        let whole =
-            offsets.first().zip(offsets.last()).and_then(|(&start, &end)| data.get(start..end));
-        let starts_char = |at: &usize| data.get(*at).is_none_or(|byte| starts_char(*byte));
-        if whole.is_some_and(|whole| from_utf8(whole).is_ok()) && offsets.iter().all(starts_char) {
-            return Ok(Vec::new());
-        }
         let mut invalid = Vec::new();
         for (index, pair) in offsets.windows(2).enumerate() {
             if let Err(error) = from_utf8(document(&data, index, pair)?) {

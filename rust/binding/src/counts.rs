@@ -149,7 +149,7 @@ pub(crate) struct PyCounter {
     pattern: Pattern,
     /// `None` once finished.
     inner: Mutex<Option<bytepair::Counter>>,
-    /// The position at which the last call of `add_files` or `add_parquet` ended.
+    /// The position at which the last call of `add_files` ended.
     reached: Mutex<Reached>,
 }
 
@@ -237,36 +237,9 @@ impl PyCounter {
         self.with(py, |counter| interrupt::polled(|| counter.add(&texts)))
     }
 
-    /// Count the texts of a column of parquet files from the position `start` on, of which only the
-    /// file and the row count; returns false if the core cannot read the files.
-    ///
-    /// `on_progress` is called regularly, as by `add_files`.
-    #[pyo3(signature = (files, reading, bounds, on_progress, start=(0, 0, 0, 0, 0)))]
-    fn add_parquet(
-        &self,
-        py: Python<'_>,
-        files: Vec<PathBuf>,
-        reading: &Bound<'_, PyAny>,
-        bounds: BoundFields,
-        on_progress: &Bound<'_, PyAny>,
-        start: Place,
-    ) -> PyResult<bool> {
-        let reading = ReadingFields::of(reading)?;
-        let opened = py.detach(|| {
-            let column = TextColumn::open(&files, &reading.column).ok()?;
-            let row = usize::try_from(start.3).unwrap_or(usize::MAX);
-            Some((column.ranges_from(start.0, row).ok()?, column))
-        });
-        let Some((ranges, column)) = opened else { return Ok(false) };
-        let column = column.with_page_limit(bounds.page_bytes);
-        let options = reading.options(&bounds)?;
-        let count = |counter: &mut bytepair::Counter, reached: &mut _, report: &mut Report<'_>| {
-            counter.add_column(&column, &ranges, reached, &options, report)
-        };
-        self.add_from(py, start, on_progress, count).map(|()| true)
-    }
-
-    /// Count the documents of files from the position `start` on.
+    /// Count the documents of files from the position `start` on. The files are parquet, of whose
+    /// position only the file and the row count, or none of them is; returns false if they are parquet
+    /// that the core cannot read.
     ///
     /// `on_progress` is called regularly with the number of texts in the counter and of their bytes; the
     /// number of characters counted, if there is a limit; the number of bytes read from the files, before
@@ -281,17 +254,30 @@ impl PyCounter {
         bounds: BoundFields,
         on_progress: &Bound<'_, PyAny>,
         start: Place,
-    ) -> PyResult<()> {
-        let files = errors::collect(files.into_iter().map(FileFields::file))?;
+    ) -> PyResult<bool> {
         let options = ReadingFields::of(reading)?.options(&bounds)?;
-        let count = |counter: &mut bytepair::Counter, reached: &mut _, report: &mut Report<'_>| {
-            counter.add_files(&files, reached, &options, report)
-        };
-        self.add_from(py, start, on_progress, count)
+        if !files.first().is_some_and(FileFields::is_table) {
+            let files = errors::collect(files.into_iter().map(FileFields::file))?;
+            let counted = self.add_from(py, start, on_progress, |counter, reached, report| {
+                counter.add_files(&files, reached, &options, report)
+            });
+            return counted.map(|()| true);
+        }
+        let opened = py.detach(|| {
+            let paths: Vec<_> = files.iter().map(|file| &file.path).collect();
+            let column = TextColumn::open(&paths, &options.documents.field).ok()?;
+            let row = usize::try_from(start.3).unwrap_or(usize::MAX);
+            Some((column.ranges_from(start.0, row).ok()?, column))
+        });
+        let Some((ranges, column)) = opened else { return Ok(false) };
+        let column = column.with_page_limit(bounds.page_bytes);
+        let counted = self.add_from(py, start, on_progress, |counter, reached, report| {
+            counter.add_column(&column, &ranges, reached, &options, report)
+        });
+        counted.map(|()| true)
     }
 
-    /// The position at which the last `add_files` or `add_parquet` ended, with the number of characters counted up
-    /// to it.
+    /// The position at which the last `add_files` ended, with the number of characters counted up to it.
     #[getter]
     fn reached(&self) -> Place {
         let Reached { place, chars } = *self.reached.lock().unwrap_or_else(PoisonError::into_inner);

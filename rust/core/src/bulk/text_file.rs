@@ -8,6 +8,8 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use memchr::memmem;
+
 use crate::bulk::arrays::{Arrays, Size};
 use crate::corpus::pointer;
 use crate::encode::{EncodeOptions, Id};
@@ -16,7 +18,6 @@ use crate::machine::array::FileBytes;
 use crate::memory;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
-use aho_corasick::AhoCorasick;
 
 /// Map a file; one that cannot be mapped, such as a pipe, is read, or any if `reads`.
 ///
@@ -124,8 +125,7 @@ impl Tokenizer {
             let path = path.display().to_string();
             return Err(Error::Document { path, line: None, reason });
         }
-        let separator = finder(&file.separator)?;
-        let documents = || documents(&content, separator.as_ref());
+        let documents = || documents(&content, &file.separator);
         let text = |bytes| if file.lossy { Text::Lossy(bytes) } else { Text::Bytes(bytes) };
         let size = content.chunks(SAMPLE_BLOCK_BYTES).map(|bytes| Size::of(&text(bytes))).sum();
         let mut passed = PassedPages { content: &content, released: 0 };
@@ -146,25 +146,13 @@ impl Tokenizer {
     }
 }
 
-/// A searcher for the separator; `None` if the separator is empty.
-fn finder(separator: &[u8]) -> Result<Option<AhoCorasick>> {
-    let too_long =
-        |e| Error::Vocabulary { reason: format!("the separator is too long: {e}").into() };
-    let separator = (!separator.is_empty()).then_some([separator]);
-    separator.map(AhoCorasick::new).transpose().map_err(too_long)
-}
-
-/// The documents between separators.
-fn documents<'a>(
-    content: &'a [u8],
-    separator: Option<&'a AhoCorasick>,
-) -> impl Iterator<Item = &'a [u8]> {
-    let separators = separator.into_iter().flat_map(move |one| one.find_iter(content));
-    let separators =
-        separators.map(|one| one.range()).chain(std::iter::once(content.len()..content.len()));
-    separators.scan(0, |start, separator| {
-        let document = &content[*start..separator.start];
-        *start = separator.end;
+/// The documents between separators; a single one if the separator is empty.
+fn documents<'a>(content: &'a [u8], separator: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+    let separates = !separator.is_empty();
+    let ends = separates.then(|| memmem::find_iter(content, separator)).into_iter().flatten();
+    ends.chain([content.len()]).scan(0, move |start, end| {
+        let document = &content[*start..end];
+        *start = end + separator.len();
         Some(document)
     })
 }
@@ -192,8 +180,7 @@ mod tests {
                 }
             }
             plain.push(&content[start..]);
-            let separator = finder(&separator).unwrap();
-            prop_assert_eq!(documents(&content, separator.as_ref()).collect::<Vec<_>>(), plain);
+            prop_assert_eq!(documents(&content, &separator).collect::<Vec<_>>(), plain);
         }
     }
 }

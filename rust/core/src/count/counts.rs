@@ -135,11 +135,7 @@ impl Counts {
             let rule = "a weight of 0 leaves no counts; leave this corpus out instead".to_owned();
             return Err(Error::Counts { row: 0, rule });
         }
-        let mut all = self.copy()?;
-        for number in all.numbers.values()? {
-            *number = number.checked_mul(times).ok_or(Error::CountOverflow)?;
-        }
-        Ok(all)
+        self.with_numbers(|number| number.checked_mul(times).ok_or(Error::CountOverflow))
     }
 
     /// Every count divided by the greatest number that divides `of` and all counts; and that number. Fails
@@ -154,20 +150,14 @@ impl Counts {
     /// ```
     pub fn reduced(&self, of: u64) -> Result<(Self, u64)> {
         let divisor = self.numbers.iter().fold(of, |one, &two| greatest_common(one, two));
-        let mut all = self.copy()?;
-        for number in all.numbers.values()? {
-            *number /= divisor.max(1);
-        }
-        Ok((all, divisor))
+        Ok((self.with_numbers(|number| Ok(number / divisor.max(1)))?, divisor))
     }
 
-    /// A copy of the counts. Fails if there is not enough memory.
-    fn copy(&self) -> Result<Self> {
-        Ok(Self {
-            bytes: self.bytes.copy()?,
-            ends: self.ends.copy()?,
-            numbers: self.numbers.copy()?,
-        })
+    /// The same pretokens with other counts, made from theirs.
+    fn with_numbers(&self, number: impl Fn(u64) -> Result<u64>) -> Result<Self> {
+        let numbers = memory::try_collect(self.numbers.iter().map(|&count| number(count)))?;
+        let (bytes, ends) = (self.bytes.copy()?, self.ends.copy()?);
+        Ok(Self { bytes, ends, numbers: Column::Memory(numbers) })
     }
 
     /// A hash of the counts, stable across versions and machines: 64 hexadecimal digits.

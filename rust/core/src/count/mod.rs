@@ -19,7 +19,7 @@ mod table;
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 
 pub use counts::Counts;
 pub(crate) use counts::DistinctRows;
@@ -28,6 +28,7 @@ use spill::CountsWriter;
 use table::{CountTable, Limit};
 
 use crate::error::Result;
+use crate::parallel::lock;
 use crate::pretokenize::{Pattern, Splitter};
 use crate::text::Text;
 use crate::{memory, parallel};
@@ -133,16 +134,21 @@ impl Counter {
     fn add_texts(&mut self, texts: &[&str]) -> Result<()> {
         let pieces = self.pieces(texts)?;
         let size: usize = texts.iter().map(|text| text.len()).sum();
-        // Many shares, of which each thread takes one after another: a slow thread takes fewer.
+        // Many shares, of which each thread takes one after another: a slow thread takes fewer, and
+        // does not delay the others. The shares of one thread are in ascending order.
         let shares = parallel::shares(&pieces, 1 + size / SHARE_BYTES, |(text, _)| text.len());
+        let shares = Mutex::new(shares.into_iter());
         let threads = parallel::worth(self.tables.len(), size);
-        let work = |table: &mut CountTable, share: usize| {
-            pieces[shares[share].clone()]
-                .iter()
-                .try_for_each(|&(text, position)| table.add_text(&self.splitter, text, position))
+        let next = || lock(&shares).next();
+        let work = |table: &mut CountTable| {
+            while let Some(share) = next() {
+                for &(text, position) in &pieces[share] {
+                    table.add_text(&self.splitter, text, position)?;
+                }
+            }
+            Ok(())
         };
-        let (next, tables) = (&AtomicUsize::new(0), self.tables[..threads].iter_mut());
-        let jobs = tables.map(|table| || deal(next, shares.len(), |share| work(table, share)));
+        let jobs = self.tables[..threads].iter_mut().map(|table| || work(table));
         parallel::run(jobs).into_iter().collect::<Result<()>>()?;
         self.texts += texts.len() as u64;
         self.text_bytes += size as u64;
@@ -200,26 +206,6 @@ impl Counter {
             }
         }
         table::merge(self.tables)
-    }
-}
-
-/// Process the next share that no thread has taken, until there is none, so that a slow thread does
-/// not delay the others. The shares of one thread are in ascending order. An error ends the work of
-/// all threads.
-fn deal(
-    next: &AtomicUsize,
-    shares: usize,
-    mut work: impl FnMut(usize) -> Result<()>,
-) -> Result<()> {
-    loop {
-        let share = next.fetch_add(1, Ordering::Relaxed);
-        if share >= shares {
-            return Ok(());
-        }
-        if let Err(error) = work(share) {
-            next.store(shares, Ordering::Relaxed);
-            return Err(error);
-        }
     }
 }
 

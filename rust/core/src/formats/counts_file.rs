@@ -199,7 +199,7 @@ impl CountsFile {
     /// read or is not a parquet file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let metadata = catch_panic(|| footer(path)).map_err(|error| failed(path, error))?;
+        let metadata = catch_panic(|| footer(path)).map_err(|error| unreadable(path, error))?;
         Ok(Self { path: path.to_owned(), metadata })
     }
 
@@ -220,7 +220,7 @@ impl CountsFile {
     /// occurs twice, if a count is not positive, or if a row has a null; and if there is not enough
     /// memory.
     pub fn counts(&self) -> Result<Counts> {
-        let failed = |error| failed(&self.path, error);
+        let failed = |error| unreadable(&self.path, error);
         let pretoken = self.column(PRETOKEN).map_err(failed)?;
         let count = self.column(COUNT).map_err(failed)?;
         let mut rows = DistinctRows::default();
@@ -316,12 +316,6 @@ impl CountsFile {
         let reader = ColumnReaderImpl::new(chunk.column_descr_ptr(), Box::new(pages));
         Ok(NonNulls { reader, levels: Vec::new(), values: Vec::new() })
     }
-}
-
-/// The error for a file. The reasons given by this module are passed on unchanged.
-fn failed(path: &Path, error: ParquetError) -> Error {
-    let ParquetError::General(reason) = error else { return unreadable(path, error) };
-    Error::Unreadable { path: path.display().to_string(), reason: reason.into() }
 }
 
 /// The error for a row, as an error of the parquet crate.

@@ -9,7 +9,8 @@ use std::str::Utf8Error;
 
 mod transcode;
 
-pub use transcode::{count_chars, first_chars, lone_surrogate, starts_char};
+pub(crate) use transcode::starts_char;
+pub use transcode::{count_chars, first_chars, lone_surrogate};
 
 use crate::error::{Error, Result};
 use crate::memory;

@@ -257,12 +257,7 @@ pub(super) fn pairs<U: Copy + Into<u32>>(units: &[U]) -> Result<Vec<i64>> {
 pub(super) const BLOCK_BYTES: usize = u8::MAX as usize;
 
 /// Whether a byte of UTF-8 is the first one of a character.
-///
-/// ```
-/// let starts: Vec<bool> = "aé".bytes().map(bytepair::text::starts_char).collect();
-/// assert_eq!(starts, [true, true, false]);
-/// ```
-pub fn starts_char(byte: u8) -> bool {
+pub(crate) fn starts_char(byte: u8) -> bool {
     byte & 0xC0 != 0x80
 }
 

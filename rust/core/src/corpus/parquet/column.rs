@@ -258,31 +258,20 @@ impl TextColumn {
         catch_panic(|| Pages::new(file, chunk, rows, self.most_page_bytes))
     }
 
-    /// The approximate number of bytes of text in a range; 0 if the files do not have the range.
+    /// The approximate number of bytes of text in a range.
+    ///
+    /// # Panics
+    ///
+    /// If the files do not have the range, as for each method that takes one.
     pub fn size(&self, range: &RowRange) -> usize {
-        if !self.has(range) {
-            return 0;
-        }
         let chunk = self.chunk(range.file, range.group);
         let [bytes, rows] = [chunk.uncompressed_size(), chunk.num_values()]
             .map(|number| usize::try_from(number).unwrap_or(0));
         (bytes / rows.max(1)).saturating_mul(range.rows.len())
     }
 
-    /// Whether the files have the rows, according to their footers.
-    pub fn has(&self, range: &RowRange) -> bool {
-        let groups = self.files.get(range.file).map_or(0, |table| table.metadata.num_row_groups());
-        let rows = || usize::try_from(self.chunk(range.file, range.group).num_values());
-        let Range { start, end } = range.rows;
-        range.group < groups && start <= end && rows().is_ok_and(|rows| end <= rows)
-    }
-
     /// Call `sink` with the index in the file and the bytes of each row of a range, in order; a null
     /// has no bytes. Fails if the file cannot be read, and with any error of `sink`.
-    ///
-    /// # Panics
-    ///
-    /// If the files do not have the range: see [`has`](Self::has).
     pub fn for_each(
         &self,
         range: &RowRange,

@@ -87,20 +87,16 @@ impl TableReader {
                 let spans = spans.map_err(|error| unreadable(self.column.path(0), error))?;
                 let row = self.selection.first_row.max(start);
                 let skipped = usize::try_from(row - start).unwrap_or(usize::MAX);
-                let spans = spans.into_iter().filter_map(|span| span.starting_at(skipped));
-                let spans = spans.collect::<Vec<_>>().into_iter();
+                let left = spans.into_iter().map(|span| {
+                    let rows = span.rows.start.max(skipped)..span.rows.end;
+                    Span { rows, ..span }
+                });
+                let left: Vec<_> = left.filter(|span| !span.rows.is_empty()).collect();
+                let spans = left.into_iter();
                 return Ok(Some(OpenGroup { unit, row, end, spans, reader: None }));
             }
         }
         Ok(None)
-    }
-}
-
-impl Span {
-    /// The span without the rows before `row`; `None` if no row remains.
-    fn starting_at(self, row: usize) -> Option<Self> {
-        let rows = self.rows.start.max(row)..self.rows.end;
-        (!rows.is_empty()).then_some(Self { rows, ..self })
     }
 }
 
@@ -112,63 +108,55 @@ impl OpenGroup {
         options: &DocumentOptions,
         documents: &mut Documents,
     ) -> Result<()> {
-        let (path, reason) = match self.read_rows(column, options, documents) {
-            Err(Error::Unreadable { path, reason }) => (path, reason),
-            read => return read,
-        };
-        if options.on_error != OnError::Skip {
-            return Err(Error::Row { path, row: self.row, reason });
-        }
-        documents.skip(self.row, self.end - self.row, reason)?;
-        self.row = self.end;
-        self.spans = Vec::new().into_iter();
-        self.reader = None;
-        Ok(())
-    }
-
-    fn read_rows(
-        &mut self,
-        column: &TextColumn,
-        options: &DocumentOptions,
-        documents: &mut Documents,
-    ) -> Result<()> {
         // Each text counts one more than its bytes, so that empty texts fill a block too.
         while documents.bytes.len() + documents.ends.len() < options.bounds.block_bytes.max(1) {
-            let Some(reader) = &mut self.reader else {
-                let Some(span) = self.spans.next() else { break };
-                self.open_span(span, column, options, documents)?;
-                continue;
-            };
-            match reader.next(column)? {
-                Some((_, text)) => {
-                    documents.read_row((column.path(0), self.row), text, options)?;
-                    self.row += 1;
+            match self.step(column, options, documents) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err((end, Error::Unreadable { path, reason })) => {
+                    if options.on_error != OnError::Skip {
+                        return Err(Error::Row { path, row: self.row, reason });
+                    }
+                    documents.skip(self.row, end - self.row, reason)?;
+                    self.row = end;
+                    if end == self.end {
+                        (self.spans, self.reader) = (Vec::new().into_iter(), None);
+                    }
                 }
-                None => self.reader = None,
+                Err((_, error)) => return Err(error),
             }
         }
         Ok(())
     }
 
-    /// Start to read a span, or skip it if it is too large.
-    fn open_span(
+    /// Read the next row, or start the next span; returns false at the end of the row group. An
+    /// error comes with the end of the rows that cannot be read.
+    fn step(
         &mut self,
-        span: Span,
         column: &TextColumn,
         options: &DocumentOptions,
         documents: &mut Documents,
-    ) -> Result<()> {
-        let Some(reason) = span.too_large else {
-            let range = RowRange { file: 0, group: self.unit, rows: span.rows };
-            self.reader = Some(RowReader::open(column, &range)?);
-            return Ok(());
-        };
-        let row = self.row;
-        if options.on_error != OnError::Skip {
-            let path = column.path(0).display().to_string();
-            return Err(Error::Row { path, row, reason });
+    ) -> std::result::Result<bool, (u64, Error)> {
+        let (row, end) = (self.row, self.end);
+        let to_end = |error| (end, error);
+        if let Some(reader) = &mut self.reader {
+            match reader.next(column).map_err(to_end)? {
+                Some((_, text)) => {
+                    let place = (column.path(0), row);
+                    documents.read_row(place, text, options).map_err(to_end)?;
+                    self.row += 1;
+                }
+                None => self.reader = None,
+            }
+            return Ok(true);
         }
-        self.row += span.rows.len() as u64;
-        documents.skip(row, span.rows.len() as u64, reason)
+        let Some(Span { rows, too_large }) = self.spans.next() else { return Ok(false) };
+        if let Some(reason) = too_large {
+            let path = column.path(0).display().to_string();
+            return Err((row + rows.len() as u64, Error::Unreadable { path, reason }));
+        }
+        let range = RowRange { file: 0, group: self.unit, rows };
+        self.reader = Some(RowReader::open(column, &range).map_err(to_end)?);
+        Ok(true)
     }
 }
