@@ -12,7 +12,6 @@ use std::sync::atomic::AtomicU64;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::corpus::documents::{DocumentOptions, OnError};
 use crate::corpus::jsonl::lines;
 use crate::corpus::stream::{self, Compression, Source, stand_in_at};
 use crate::error::{Error, FETCH_AGAIN, FETCH_AGAIN_OR_SKIP, NO_HINT, Reason, Result};
@@ -178,25 +177,21 @@ pub(crate) struct BlockReader {
 }
 
 impl BlockReader {
-    /// Read `files` from `place` on, whose position in the corpus is `position`.
+    /// Read `files` from `place` on, whose position in the corpus is `position`: within bounds, and
+    /// perhaps with the blocks before damage.
     pub(crate) fn new(
         files: Vec<CorpusFile>,
-        options: &DocumentOptions,
+        (bounds, keeps_damaged): (Bounds, bool),
         place: FilePlace,
         position: u64,
     ) -> Self {
-        let (bounds, keeps_damaged) = (options.bounds, options.on_error == OnError::Skip);
         let (open, unit, order, packed) = Default::default();
         Self { files, bounds, keeps_damaged, open, place, unit, order, position, packed }
     }
 
     /// Read one file, whose compressed bytes come from `source`.
-    pub(crate) fn of_source(
-        file: CorpusFile,
-        source: Source,
-        options: &DocumentOptions,
-    ) -> Result<Self> {
-        let mut reader = Self::new(vec![file], options, FilePlace::default(), 0);
+    pub(crate) fn of_source(file: CorpusFile, source: Source, how: (Bounds, bool)) -> Result<Self> {
+        let mut reader = Self::new(vec![file], how, FilePlace::default(), 0);
         let opened = reader.opened(Some(source));
         reader.open = Some(opened.map_err(|error| reader.files[0].unreadable(&error))?);
         Ok(reader)

@@ -43,6 +43,13 @@ pub struct DocumentOptions {
     pub bounds: Bounds,
 }
 
+impl DocumentOptions {
+    /// The bounds, and whether what precedes the damage of a file is read.
+    pub(crate) fn reading(&self) -> (Bounds, bool) {
+        (self.bounds, self.on_error == OnError::Skip)
+    }
+}
+
 /// A range of skipped documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedRows {
@@ -450,8 +457,8 @@ impl DocumentReader {
         selection: DocumentSelection,
     ) -> Result<Self> {
         let blocks = match source {
-            Some(source) => BlockReader::of_source(file, source, &options)?,
-            None => BlockReader::new(vec![file], &options, FilePlace::default(), 0),
+            Some(source) => BlockReader::of_source(file, source, options.reading())?,
+            None => BlockReader::new(vec![file], options.reading(), FilePlace::default(), 0),
         };
         Ok(Self { blocks, options, selection, tally: FieldTally::default(), unpacked: 0 })
     }

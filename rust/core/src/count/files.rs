@@ -40,8 +40,12 @@ impl Counter {
             return Ok(());
         }
         let threads = parallel::worth(self.tables.len(), total_size(files));
-        let blocks =
-            BlockReader::new(files.to_vec(), &options.documents, reached.place, self.position);
+        let blocks = BlockReader::new(
+            files.to_vec(),
+            options.documents.reading(),
+            reached.place,
+            self.position,
+        );
         let packed = Arc::clone(&blocks.packed);
         let (fields, unpacked) = Default::default();
         let parts = FileBlocks { files, blocks: Mutex::new(blocks), fields, packed, unpacked };
