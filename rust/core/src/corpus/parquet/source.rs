@@ -29,23 +29,23 @@ pub trait ReadSeek: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
-type Object = Box<dyn ReadSeek>;
+type FileBox = Box<dyn ReadSeek>;
 
 /// A file that several readers share.
 pub(crate) struct SharedFile {
     size: u64,
     /// The offset of the next byte, unless the last read failed, and the file. Its buffer serves
     /// reads that are close to each other; a large read goes around it.
-    file: Mutex<(Option<u64>, BufReader<Object>)>,
+    file: Mutex<(Option<u64>, BufReader<FileBox>)>,
 }
 
 impl SharedFile {
     /// An object of the caller, each of whose reads is expensive.
-    pub(crate) fn windowed(file: Object, size: u64) -> Self {
+    pub(crate) fn windowed(file: FileBox, size: u64) -> Self {
         Self::new(file, size, WINDOW_BYTES)
     }
 
-    fn new(file: Object, size: u64, buffer_bytes: usize) -> Self {
+    fn new(file: FileBox, size: u64, buffer_bytes: usize) -> Self {
         Self { size, file: Mutex::new((None, BufReader::with_capacity(buffer_bytes, file))) }
     }
 
