@@ -33,7 +33,7 @@ def merged(merges: list[tuple[bytes, bytes]], *, ignore_merges: bool = False) ->
     )
 
 
-MERGES = all_pairs(RANKS)
+MERGES = list(all_pairs(RANKS))
 
 #: Two tokenizers, a text on which they first differ, the byte, and the value that differs.
 CASES = {

@@ -290,13 +290,13 @@ def test_what_an_arrow_file_repeats_is_converted_in_parts(
     """A dictionary may stand for far more text than the file has; nulls take no bytes at all."""
     repeated = pa.DictionaryArray.from_arrays(pa.array([0] * 5000, pa.int16()), ["x" * 1000])
     nulls = pa.Array.from_buffers(pa.null(), 1 << 40, [None])
-    converted, plain = list[int](), arrow.plain
+    converted, strings = list[int](), arrow._strings
 
     def counted(array: Any) -> Any:
         converted.append(len(array))
-        return plain(array)
+        return strings(array)
 
-    monkeypatch.setattr(arrow, "plain", counted)
+    monkeypatch.setattr(arrow, "_strings", counted)
     for values in (repeated, nulls):
         batch = pa.RecordBatch.from_arrays([values], ["text"])
         options = pa.ipc.IpcWriteOptions(allow_64bit=True)
@@ -308,6 +308,20 @@ def test_what_an_arrow_file_repeats_is_converted_in_parts(
         else:
             with told(CorpusError):
                 texts(tmp_path / "a.arrow")
+
+
+def test_the_nulls_of_all_batches_of_a_file_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrow, "_MOST_NULLS", 50)
+    batch = pa.RecordBatch.from_arrays([pa.nulls(30)], ["text"])
+    with pa.ipc.new_stream(tmp_path / "a.arrow", batch.schema) as sink:
+        for _ in range(2):
+            sink.write_batch(batch)
+    with told(CorpusError):
+        texts(tmp_path / "a.arrow")
+    with told(CorpusError):
+        bytepair.count(pa.Table.from_batches([batch, batch]))
 
 
 @pytest.mark.timeout(20)

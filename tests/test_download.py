@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
 import sys
 import threading
 import time
@@ -151,6 +152,11 @@ class Handler(BaseHTTPRequestHandler):
             self.body(200, DATA, Content_Length=whole, ETag='"a"', X_Linked_Size="\xb2")
         elif kind == "ftp":
             self.body(302, b"", Location="ftp://127.0.0.1/x")
+        elif kind == "flood":
+            self.body(302, b"x", Location="/ok/1", Content_Length=str(1 << 60))
+        elif kind == "refused":
+            self.body(416 if start else 200, half, Content_Length=whole)
+            self.close_connection = True
         elif kind in NOWHERE:
             self.body(302, b"", Location=NOWHERE[kind])
         elif kind == "stall" and time_asked < 3:
@@ -202,6 +208,7 @@ def left(folder: Path) -> list[str]:
         "stall",
         "norange",
         "changed",
+        "flood",
         "hub/ok",
         "hub/cut",
         "hub/bare",
@@ -230,6 +237,7 @@ def test_successful_downloads(server: Server, tmp_path: Path, kind: str) -> None
         ("hub/short", ["after 3 attempts", "1,023,999 bytes", "1,024,000"]),
         ("hub/long", ["1,024,000 bytes"]),
         ("drip", ["after 3 attempts", "bytes came in"]),
+        ("hub/refused", ["after 3 attempts"]),
         ("ftp", ["'ftp://127.0.0.1/x'"]),
         ("file", ["'file:///etc/hostname'"]),
         ("bracket", ["Invalid IPv6 URL"]),
@@ -401,6 +409,21 @@ def test_a_missing_file_ends_the_other_downloads(server: Server, tmp_path: Path)
 def test_invalid_numbers(options: dict[str, int]) -> None:
     with told(DownloadError):
         download.download_dataset(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no alarms")
+@pytest.mark.timeout(30)
+def test_an_interrupt_does_not_wait_for_the_server() -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            download._run(lambda _: threading.Event().wait(60), 2, 2, threading.Event())
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_unknown_data_sets() -> None:

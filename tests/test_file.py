@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import _core
-from bytepair.errors import BytepairError, FileFormatError
+from bytepair.errors import BytepairError, FileFormatError, VocabularyError
 from conftest import refused
 from messages import told
 
@@ -247,6 +247,26 @@ class TestDamage:
                 bytepair.tokenizer.truncate_text(loaded, TEXT, 3)
             except BytepairError:
                 pass
+
+    @pytest.mark.parametrize("id", [256 + 11, 256 + 700])
+    def test_merges_are_of_ordinary_tokens_and_not_all_of_the_longest(
+        self, id: int, tmp_path: Path
+    ) -> None:
+        """As a list of texts, many merges of a long token would take any memory."""
+        long = [b"a" * (1 << size) for size in range(1, 13)]
+        pairs = [bytes([one, two]) for one in range(65, 90) for two in range(65, 90)]
+        tokens = [*(bytes([byte]) for byte in range(256)), *long, *pairs]
+        ranks = {token: rank for rank, token in enumerate(tokens)}
+        tok = bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4", special_tokens={"<s>": 956})
+        data = bytearray(tok.to_bytes())
+        merges = sections(bytes(data))[5]
+        data[merges.start : merges.stop] = struct.pack("<I", id) * (len(merges) // 4)
+        loaded = bytepair.Tokenizer.from_bytes(signed(data))
+        assert loaded.decode(loaded.encode("hello")) == "hello"
+        with told(VocabularyError):
+            loaded.merges()
+        with told(VocabularyError):
+            loaded.export(tmp_path / "out", "huggingface")
 
     @pytest.mark.parametrize("field", ["kind", "start", "length", "reach", "count"])
     def test_a_forged_table_of_sections(self, field: str) -> None:

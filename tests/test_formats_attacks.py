@@ -278,6 +278,19 @@ def test_time_is_in_proportion_to_runs_with_one_score(tmp_path: Path) -> None:
         bytepair.load(path)
 
 
+def test_tokens_that_are_parts_of_each_other_in_all_ways(tmp_path: Path) -> None:
+    """With tokens of a, aa and so on, in an order of their own, the list of merges is a square."""
+    tokens = [bytes([byte]) for byte in range(256)] + [b"a" * size for size in range(3, 700)]
+    scores = [*[-1e6] * 256, *range(len(tokens) - 256)]
+    data = struct.pack("<I", 700) + b"".join(
+        struct.pack("<fI", score, len(token)) + token
+        for token, score in zip(tokens, scores, strict=True)
+    )
+    (tmp_path / "x.bin").write_bytes(data)
+    with told(FileFormatError):
+        bytepair.load(tmp_path / "x.bin", "llama2c", pattern="gpt2", special_tokens={})
+
+
 def test_user_defined_pieces_are_few(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(of_pieces(*((f"u{number}", 0.0, 4) for number in range(32_769))))

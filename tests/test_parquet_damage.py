@@ -14,6 +14,7 @@ import pytest
 
 import bytepair
 from bytepair.errors import BytepairError, CorpusError, CountsError
+from messages import told
 
 ROWS = 1000
 TEXTS = [f"{'hello world ' * 50}{number}" for number in range(ROWS)]
@@ -63,6 +64,15 @@ def read_in_all_ways(file: Path, tok: bytepair.Tokenizer, out: Path) -> list[Any
     return results
 
 
+def test_rows_that_take_no_bytes_are_limited(tmp_path: Path, trained: bytepair.Tokenizer) -> None:
+    table = pa.table({"text": pa.nulls(20_000_000, pa.string())})
+    pq.write_table(table, tmp_path / "a.parquet", compression="zstd")
+    with told(CorpusError):
+        bytepair.count(tmp_path / "a.parquet")
+    for result in read_in_all_ways(tmp_path / "a.parquet", trained, tmp_path / "out"):
+        assert isinstance(result, CorpusError)
+
+
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("field", ["total_uncompressed_size", "total_compressed_size"])
 def test_false_sizes(field: str, lie: int, tmp_path: Path, trained: bytepair.Tokenizer) -> None:
@@ -73,7 +83,7 @@ def test_false_sizes(field: str, lie: int, tmp_path: Path, trained: bytepair.Tok
             assert result == expected
 
 
-@pytest.mark.parametrize("lie", LIES[:3])
+@pytest.mark.parametrize("lie", [ROWS + 1, 1 << 20, 1 << 24, *LIES[:3]])
 def test_rows_that_are_missing_are_an_error(
     lie: int, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
@@ -82,6 +92,10 @@ def test_rows_that_are_missing_are_an_error(
     for error in read_in_all_ways(file, trained, tmp_path / "out"):
         assert isinstance(error, CorpusError)
         assert "rows" in str(error)
+    if lie > 1 << 24:  # no file of this size has so many
+        with told(CorpusError):
+            bytepair.shards.write(file, trained, tmp_path / "skip", errors="skip", progress=False)
+        return
     manifest = bytepair.shards.write(
         file, trained, tmp_path / "skip", errors="skip", progress=False
     )

@@ -596,6 +596,9 @@ def test_forged_manifests_and_indexes(tmp_path: Path) -> None:
         },
         good | {"shards": [good["shards"][0] | {"tokens": -1}]},
         good | {"job": {name: good["job"][name] for name in ("dtype", "tokenizer")}},
+        good | {"tokens": good["tokens"] + 1},
+        good | {"checksum": "md5"},
+        good | {"shards": [good["shards"][0] | {"following": [2, 1]}]},
     ):
         path.write_text(signed(values))
         with told(ShardError):

@@ -258,11 +258,11 @@ def _message(
     """A message without absent fields and flags; what it says about training goes to `flags`."""
     role = role_of(index, message)
     fields = _present(message, options.ignore_fields)
+    if reason := no_json(fields):
+        raise ConversationError(f"message {index} is not JSON: {reason}")
     flag = _flag(index, role, fields, writer)
     if flag is not None:
         flags[index] = flag
-    if reason := no_json(fields):
-        raise ConversationError(f"message {index} is not JSON: {reason}")
     if calls := _calls(index, fields.pop("tool_calls", None), writer):
         fields["tool_calls"] = calls
     known = MESSAGE_FIELDS if role == "tool" else MESSAGE_FIELDS - {"name", "tool_call_id"}

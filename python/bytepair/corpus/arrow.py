@@ -7,7 +7,7 @@ strings, string views, dictionaries of strings, and null columns.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -85,14 +85,32 @@ def texts(source: Any) -> Iterable[str]:
     try:
         return [text for chunk in chunks for text in plain(chunk).to_pylist()]
     except UnicodeDecodeError:  # the slower way names the text
-        return [text for chunk in chunks for text in strings(column(chunk, "the column"))]
+        parts = (part for chunk in chunks for part in columns(chunk, "the column"))
+        return [text for part in parts for text in strings(part)]
 
 
 def plain(array: pa.Array) -> pa.Array:
     """Convert a column to strings or large strings; nulls are kept.
 
+    Whether the texts are UTF-8 is not checked.
+    """
+    return _strings(_checked(array))
+
+
+def _strings(array: pa.Array) -> pa.Array:
+    from bytepair._internal.extras import pyarrow as pa
+
+    types, kind = pa.types, array.type
+    if types.is_string(kind) or types.is_large_string(kind):
+        return array
+    return array.cast(pa.large_string())
+
+
+def _checked(array: pa.Array) -> pa.Array:
+    """The column, a dictionary as one of large strings.
+
     Arrow trusts the offsets of a column, which a mapped file may have damaged, so that they are
-    checked before anything else; whether the texts are UTF-8 is not.
+    checked before anything else.
     """
     from bytepair._internal.extras import pyarrow as pa
 
@@ -107,9 +125,7 @@ def plain(array: pa.Array) -> pa.Array:
             array = pa.DictionaryArray.from_arrays(array.indices, values)
     except pa.ArrowException as error:
         raise ArgumentError(f"the column is damaged: {error}") from None
-    if types.is_string(kind) or types.is_large_string(kind):
-        return array
-    return array.cast(pa.large_string())
+    return array
 
 
 def check_text(kind: pa.DataType) -> None:
@@ -159,12 +175,15 @@ def check_column(column: str, schema: pa.Schema, place: str) -> None:
         raise CorpusError(text, hint=error.hint) from None
 
 
-def check_nulls(array: pa.Array | pa.ChunkedArray, place: str) -> None:
-    """Raise a `CorpusError` if a column states very many rows, of which none takes any bytes."""
+def check_nulls(array: pa.Array | pa.ChunkedArray, place: str, before: int = 0) -> None:
+    """Raise a `CorpusError` if a column states very many rows, of which none takes any bytes.
+
+    So many rows of it were read before.
+    """
     from bytepair._internal.extras import pyarrow as pa
 
-    if pa.types.is_null(array.type) and len(array) > _MOST_NULLS:
-        raise CorpusError(f"{place} states {len(array):,} rows, all without a value")
+    if pa.types.is_null(array.type) and before + len(array) > _MOST_NULLS:
+        raise CorpusError(f"{place} states more than {_MOST_NULLS:,} rows, all without a value")
 
 
 def open_ipc(source: Any) -> pa.RecordBatchReader:
@@ -196,15 +215,15 @@ def write_parquet(source: Any, field: str, name: str, into: IO[bytes]) -> None:
         fields = [one.with_type(text_of.get(one.type, one.type)) for one in reader.schema]
         check_column(field, pa.schema(fields), name)
         with pq.ParquetWriter(into, schema, use_dictionary=False, compression="none") as writer:
+            rows = 0
             for batch in reader:
                 values = batch.column(field)
                 if values.type in text_of:
                     values = values.view(text_of[values.type])
-                check_nulls(values, name)
+                check_nulls(values, name, rows)
+                rows += len(values)
                 has_texts = values.type in text_of.values()
-                rows = len(values) or 1 if has_texts else _BATCH_ROWS
-                for start in range(0, len(values), rows):
-                    part = column(values.slice(start, rows), name)
+                for part in columns(values, name, None if has_texts else _BATCH_ROWS):
                     writer.write_batch(record_batch(part, field))
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise CorpusError(f"{name} is not valid Arrow: {error}") from error
@@ -217,14 +236,17 @@ def failures() -> tuple[type[Exception], ...]:
     return (CorpusError, OSError)
 
 
-def column(array: pa.Array, name: str) -> Column:
-    """The buffers of a string array; a null is an empty document."""
+def columns(array: pa.Array, name: str, rows: int | None = None) -> Iterator[Column]:
+    """The buffers of a string array, of so many rows at a time; a null is an empty document."""
     try:
-        texts = plain(array)
+        checked = _checked(array)
     except ArgumentError as error:
         raise CorpusError(f"{name}: {error.message}", hint=error.hint) from None
-    texts = texts.fill_null("") if texts.null_count else texts
-    return Column(data(texts), offsets(texts), name)
+    rows = rows or len(array) or 1
+    for start in range(0, len(array), rows):
+        texts = _strings(checked.slice(start, rows))
+        texts = texts.fill_null("") if texts.null_count else texts
+        yield Column(data(texts), offsets(texts), name)
 
 
 def record_batch(texts: Column, name: str) -> pa.RecordBatch:

@@ -499,13 +499,15 @@ def _read_arrow(data: Any, column: str) -> Iterator[Column]:
         if isinstance(source, pa.Array | pa.ChunkedArray):
             arrow.check_nulls(source, name)
             chunks = [source] if isinstance(source, pa.Array) else source.chunks
-            yield from (arrow.column(chunk, name) for chunk in chunks)
+            for chunk in chunks:
+                yield from arrow.columns(chunk, name)
             continue
         arrow.check_column(column, source.schema, name)
+        rows = 0
         for batch in source:
-            arrow.check_nulls(batch.column(column), name)
-            for start in range(0, batch.num_rows, BATCH_ROWS):
-                yield arrow.column(batch.slice(start, BATCH_ROWS).column(column), name)
+            arrow.check_nulls(batch.column(column), name, rows)
+            rows += batch.num_rows
+            yield from arrow.columns(batch.column(column), name, BATCH_ROWS)
 
 
 def _checked(batches: Iterable[TextBatch], errors: Errors) -> Iterator[TextBatch | Skip]:

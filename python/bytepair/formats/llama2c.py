@@ -27,6 +27,7 @@ from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, read_file
 from bytepair.formats.parts import LoadOptions, build
+from bytepair.formats.pieces import within_limit
 from bytepair.properties.metadata import engine_tokens
 from bytepair.properties.roles import giving, roles
 from bytepair.properties.tokens import all_pairs, all_tokens
@@ -144,7 +145,8 @@ def _merges(
     if by_score == sorted(scored, key=tokens.__getitem__):
         return None
     order = {token: rank for rank, token in enumerate(by_score)}
-    return sorted(all_pairs(tokens), key=lambda pair: order.get(pair[0] + pair[1], len(order)))
+    pairs = within_limit(all_pairs(tokens), tokens, "the file")
+    return sorted(pairs, key=lambda pair: order.get(pair[0] + pair[1], len(order)))
 
 
 def losses(tokenizer: _core.Tokenizer, layout: tuple[str, ...] = LLAMA2C) -> list[str]:

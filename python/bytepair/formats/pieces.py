@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import AnyStr, Final, NamedTuple
 
 from bytepair import _core
 from bytepair.errors import FormatError, UnsupportedError
@@ -43,8 +43,10 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 #: The maximum length of a piece in SentencePiece's trainer, in characters. To look for the parts
 #: of a piece takes the square of it.
 MOST_CHARS: Final = 512
-#: To find them costs the square of their number before the first text; Gemma 3 has 6,000.
-_MOST_USER_DEFINED: Final = 32_768
+#: The characters that all merges may have, for each character of all pieces, and beside these:
+#: published models have fewer than three for each.
+_MERGE_CHARS: Final = 64
+_MORE_MERGE_CHARS: Final = 1 << 20
 
 
 class ScoredPiece(NamedTuple):
@@ -116,10 +118,6 @@ def _token(name: str) -> bytes:
 
 def _check(pieces: Mapping[int, ScoredPiece], list_name: str) -> None:
     numbers: dict[str, int] = {}
-    users = sum(piece.kind == USER_DEFINED for piece in pieces.values())
-    if users > _MOST_USER_DEFINED:
-        reason = f"{users} pieces are user-defined; {_MOST_USER_DEFINED} are the most"
-        raise UnsupportedError(list_name, reason)
     single = {
         p.text for p in pieces.values() if p.kind in {NORMAL, USER_DEFINED} and len(p.text) == 1
     }
@@ -159,12 +157,16 @@ def _unsupported(piece: ScoredPiece, single: set[str]) -> str:
 def merges_of(pieces: Iterable[ScoredPiece], place: str) -> list[tuple[str, str]]:
     """All pairs of pieces that make a piece, that of the highest score first."""
     scores = {p.text: p.score for p in pieces if p.kind == NORMAL}
-    pairs = [
-        (text[:at], text[at:])
-        for text in scores
-        for at in range(1, len(text))
-        if text[:at] in scores and text[at:] in scores
-    ]
+    pairs = within_limit(
+        (
+            (text[:at], text[at:])
+            for text in scores
+            for at in range(1, len(text))
+            if text[:at] in scores and text[at:] in scores
+        ),
+        scores,
+        place,
+    )
     pairs.sort(key=lambda pair: (-scores["".join(pair)], -len(pair[0]), -len(pair[1])))
     texts = list(dict.fromkeys(map("".join, pairs)))
     alone = _alone(pairs, scores)
@@ -177,6 +179,23 @@ def merges_of(pieces: Iterable[ScoredPiece], place: str) -> list[tuple[str, str]
                 hint="give each piece that is merged a score of its own",
             )
     return pairs
+
+
+def within_limit(
+    pairs: Iterable[tuple[AnyStr, AnyStr]], tokens: Collection[AnyStr], place: str
+) -> list[tuple[AnyStr, AnyStr]]:
+    """The pairs, unless they are too long for their tokens: a few tokens may have very many."""
+    left = _MERGE_CHARS * sum(map(len, tokens)) + _MORE_MERGE_CHARS
+    kept = []
+    for pair in pairs:
+        left -= len(pair[0]) + len(pair[1])
+        if left < 0:
+            raise UnsupportedError(
+                place,
+                f"its merges have more than {_MERGE_CHARS} times the characters of its tokens",
+            )
+        kept.append(pair)
+    return kept
 
 
 def _alone(pairs: list[tuple[str, str]], scores: dict[str, float]) -> set[str]:

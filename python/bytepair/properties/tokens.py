@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Final
@@ -67,19 +68,19 @@ def token_lengths(tokenizer: _core.Tokenizer) -> NDArray[np.int32]:
     return lengths
 
 
-def all_pairs(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
-    """The rule "ranks" as a list of merges: all pairs of tokens that join to a token, by rank.
+def all_pairs(tokens: dict[bytes, int]) -> Iterator[tuple[bytes, bytes]]:
+    """The rule "ranks" as merges: all pairs of tokens that join to a token, by rank.
 
     Among the pairs of one token, those with a shorter left part come first.
     """
     lengths = {len(token) for token in tokens}
-    return [
+    return (
         (token[:cut], token[cut:])
         for token in sorted(tokens, key=tokens.__getitem__)
         for cut in range(1, len(token))
         if cut in lengths and len(token) - cut in lengths  # without a copy of the token
         and token[:cut] in tokens and token[cut:] in tokens
-    ]  # fmt: skip
+    )  # fmt: skip
 
 
 def uncovered(tokenizer: _core.Tokenizer) -> list[int]:

@@ -26,7 +26,7 @@ use crate::rules::normalizer::META;
 pub(crate) const MAX_VOCAB_SIZE: usize = (1 << 21) - 1;
 
 /// The bytes of the name of an added token at most; published ones have fewer than 100.
-const MAX_NAME_BYTES: usize = 1 << 12;
+pub(crate) const MAX_NAME_BYTES: usize = 1 << 12;
 
 /// The characters of a long name that its error shows.
 const SHOWN_CHARS: usize = 60;

@@ -1,5 +1,6 @@
 //! The vocabulary, searched by text, regular expression, bytes or id.
 
+use bytepair::Error;
 use bytepair::search::Expression;
 use serde_json::{Value, json};
 
@@ -68,8 +69,10 @@ fn by_text(query: &str) -> Fits {
 
 fn by_expression(query: &str) -> ViewResult<Fits> {
     let expression = Expression::with_backtrack_limit(query, MAX_STEPS_BACK);
-    let expression =
-        expression.map_err(|error| wrong(format!("invalid regular expression: {error}")))?;
+    let expression = expression.map_err(|error| match error {
+        Error::Pattern { reason, .. } => wrong(format!("invalid regular expression: {reason}")),
+        other => other.into(),
+    })?;
     Ok(Box::new(move |_, token| {
         let result = expression.is_in(String::from_utf8_lossy(token).as_ref());
         result.map_err(|_| wrong("This takes too long; a simpler expression may not."))

@@ -9,7 +9,7 @@ use std::iter::Sum;
 use std::ops::Range;
 use std::sync::Mutex;
 
-use crate::encode::encoder::{Edges, EncodeCall};
+use crate::encode::encoder::{Edges, EncodeCall, Encoder};
 use crate::encode::{EncodeOptions, Id};
 use crate::error::{Error, Result};
 use crate::machine::array;
@@ -76,10 +76,10 @@ pub struct Arrays<T> {
 
 /// A text or a part of one.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part<'a> {
-    pub(super) text: Text<'a>,
+struct Part<'a> {
+    text: Text<'a>,
     /// The index of the text.
-    pub(super) document: usize,
+    document: usize,
     /// The start of the part, in units from the start of the text.
     at: usize,
     /// Whether the part is the last of its text.
@@ -162,12 +162,7 @@ impl Tokenizer {
         let splitter = may_cut.then(|| self.splitter());
         let parts = (0..).zip(texts).flat_map(|(number, text)| cut(number, text, splitter));
         let parts = parts.inspect(move |part| on_part(&part.text));
-        let encode = |call: &mut EncodeCall<'_>, part: &Part<'a>, ids: &mut Vec<T>| {
-            let start = if part.at == 0 { PartStart::Text } else { PartStart::Inside };
-            let edges = Edges { start, last: part.last };
-            call.for_each_block(&part.text, options, edges, |block| extend(ids, block))
-        };
-        encode_parts(parts, size, threads, || self.encoder().call(), encode)
+        encode_parts(parts, size, threads, self.encoder(), options)
     }
 
     /// The number of ids of each text; faster than encoding. Fails as
@@ -185,27 +180,26 @@ impl Tokenizer {
 }
 
 /// Append ids in their type.
-pub(super) fn extend<T: Id>(ids: &mut Vec<T>, block: &[u32]) -> Result<()> {
+fn extend<T: Id>(ids: &mut Vec<T>, block: &[u32]) -> Result<()> {
     memory::reserve(ids, block.len())?;
     ids.extend(block.iter().map(|&id| T::of(id)));
     Ok(())
 }
 
-/// Encode parts of about the given size into one array, on up to `threads` threads, each with a
-/// state of its own. `encode` appends the ids of a part.
-pub(super) fn encode_parts<'a, T: Id, S>(
+/// Encode parts of about the given size into one array, on up to `threads` threads.
+fn encode_parts<'a, T: Id>(
     parts: impl Iterator<Item = Part<'a>> + Send,
     size: Size,
     threads: usize,
-    state: impl Fn() -> S + Sync,
-    encode: impl Fn(&mut S, &Part<'a>, &mut Vec<T>) -> Result<()> + Sync,
+    encoder: &Encoder,
+    options: &EncodeOptions,
 ) -> Result<Arrays<T>> {
     let mut ids = array::vector(size.ids);
     let mut offsets = vec![0];
     if threads == 1 {
-        let mut state = state();
+        let mut call = encoder.call();
         for part in parts {
-            encode(&mut state, &part, &mut ids).map_err(|error| part.locate(error))?;
+            part.encode(&mut call, options, &mut ids)?;
             if part.last {
                 memory::push(&mut offsets, offset(ids.len()))?;
             }
@@ -215,22 +209,22 @@ pub(super) fn encode_parts<'a, T: Id, S>(
         let chunks = chunks(parts, size.units / threads.max(size.units / CHUNK_UNITS));
         // Vectors for reuse: touching fresh memory costs more than writing the ids.
         let spare = Mutex::new(Vec::new());
-        let encode = |state: &mut S, chunk: Vec<Part<'a>>| {
+        let encode = |call: &mut EncodeCall<'_>, chunk: Vec<Part<'a>>| {
             let sizes = chunk.iter().map(|part| Size::of(&part.text));
             let mut ids =
                 lock(&spare).pop().unwrap_or_else(|| array::vector(sizes.sum::<Size>().ids));
             let mut ends = Vec::new();
             for part in chunk {
-                encode(state, &part, &mut ids).map_err(|error| part.locate(error))?;
+                part.encode(call, options, &mut ids)?;
                 if part.last {
                     memory::push(&mut ends, ids.len())?;
                 }
             }
             Ok((ids, ends))
         };
-        let sink = |encoded: Option<Result<(Vec<T>, Vec<usize>)>>| {
-            let Some(encoded) = encoded else { return Ok(()) };
-            let (mut more, ends) = encoded?;
+        let sink = |done: Option<Result<(Vec<T>, Vec<usize>)>>| {
+            let Some(done) = done else { return Ok(()) };
+            let (mut more, ends) = done?;
             memory::reserve(&mut offsets, ends.len())?;
             offsets.extend(ends.iter().map(|end| offset(ids.len() + end)));
             memory::extend(&mut ids, &more)?;
@@ -240,7 +234,7 @@ pub(super) fn encode_parts<'a, T: Id, S>(
         };
         let weight = |chunk: &Vec<Part<'a>>| chunk.iter().map(|part| part.text.len()).sum();
         let most = 4 * threads * CHUNK_UNITS;
-        parallel::ordered(chunks, threads, most, weight, state, encode, sink)?;
+        parallel::ordered(chunks, threads, most, weight, || encoder.call(), encode, sink)?;
     }
     if !REUSED_ARRAY_BYTES.contains(&(ids.capacity() * size_of::<T>())) {
         ids.shrink_to_fit();
@@ -254,6 +248,19 @@ fn offset(ids: usize) -> i64 {
 }
 
 impl Part<'_> {
+    /// Append the ids of the part.
+    fn encode<T: Id>(
+        &self,
+        call: &mut EncodeCall<'_>,
+        options: &EncodeOptions,
+        ids: &mut Vec<T>,
+    ) -> Result<()> {
+        let start = if self.at == 0 { PartStart::Text } else { PartStart::Inside };
+        let edges = Edges { start, last: self.last };
+        let sink = |block: &[u32]| extend(ids, block);
+        call.for_each_block(&self.text, options, edges, sink).map_err(|error| self.locate(error))
+    }
+
     /// Convert the offset of an error in this part to its offset in the text.
     fn locate(&self, error: Error) -> Error {
         match error {
@@ -266,7 +273,7 @@ impl Part<'_> {
 }
 
 /// The parts of a text; a single part without a splitter.
-pub(super) fn cut<'a>(
+fn cut<'a>(
     document: usize,
     text: Text<'a>,
     splitter: Option<&Splitter>,

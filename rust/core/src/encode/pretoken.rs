@@ -6,8 +6,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
+use crate::encode::special::MAX_DFA_NAME_BYTES;
 use crate::encode::split_points::SplitPoints;
 use crate::error::{Error, Result};
 use crate::machine::array::Array;
@@ -17,7 +18,7 @@ use crate::merge::merger::{self, MergeScratch, Merger};
 use crate::merge::pair_table::PairTable;
 use crate::rules::TextRules;
 use crate::text::from_utf8;
-use crate::vocabulary::{MergeRule, Vocabulary};
+use crate::vocabulary::{MAX_NAME_BYTES, MergeRule, Vocabulary};
 
 /// The tables of a merge rule. Those that are missing are built on first use.
 #[derive(Debug, Default)]
@@ -209,6 +210,10 @@ impl PretokenEncoder {
     }
 }
 
+/// To find user-defined tokens costs the square of their number before the first text; Gemma 3 has
+/// 6,000.
+const MAX_USER_DEFINED: usize = 1 << 15;
+
 /// The user-defined tokens of a vocabulary.
 ///
 /// In SentencePiece, *user-defined* pieces are single tokens wherever their text occurs, such as
@@ -235,8 +240,15 @@ impl UserDefined {
             })
         };
         let tokens = ids.iter().map(token).collect::<Result<Vec<_>>>()?;
+        if tokens.len() > MAX_USER_DEFINED || tokens.iter().any(|one| one.len() > MAX_NAME_BYTES) {
+            return Err(broken(format!(
+                "at most {MAX_USER_DEFINED} tokens are user-defined, each of {MAX_NAME_BYTES} bytes"
+            )));
+        }
+        let size: usize = tokens.iter().map(|token| token.len()).sum();
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
+            .kind((size > MAX_DFA_NAME_BYTES).then_some(AhoCorasickKind::ContiguousNFA))
             .build(tokens)
             .map_err(|error| broken(format!("too many user-defined tokens: {error}")))?;
         Ok(Some(Self { automaton, ids }))

@@ -20,8 +20,9 @@ use crate::rules::normalizer::META;
 use crate::rules::{AddedToken, Normalizer, NormalizerStep, PartStart, SpacePrefix};
 use crate::vocabulary::{Vocabulary, check_name};
 
-/// The length of all names, in bytes, up to which the search may use a DFA.
-const MAX_DFA_NAME_BYTES: usize = 1 << 10;
+/// The length of all names, in bytes, up to which the search may use a DFA: building one takes the
+/// square of a long name that repeats one character.
+pub(crate) const MAX_DFA_NAME_BYTES: usize = 1 << 10;
 
 /// How the text of a special token is encoded.
 ///
@@ -173,7 +174,6 @@ impl AddedFinder {
         if tokens.is_empty() {
             return Ok(None);
         }
-        // Building a DFA takes quadratic time for a long name that repeats one character.
         let size: usize = tokens.iter().map(|entry| entry.name.len()).sum();
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)

@@ -5,7 +5,7 @@
 //! is the time of searches.
 
 use super::normalizer::{Normalizer, NormalizerStep, ReplacePattern};
-use super::{Decoder, DecoderStep, PreTokenizerStep, TextRules};
+use super::{Decoder, DecoderStep, PostProcessor, PreTokenizerStep, TextRules};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::search::Budget;
@@ -17,6 +17,9 @@ const BYTES_PER_BYTE: usize = 64;
 const BYTES_PER_TEXT: usize = 1 << 20;
 /// Steps that a normalizer, a pre-tokenizer or a decoder may have.
 pub(crate) const MAX_STEPS: usize = 256;
+/// Entries that a list of a post-processor's template may have: each piece of a token has all ids of
+/// the token.
+pub(crate) const MAX_ENTRIES: usize = 64;
 /// Bytes that a prefix and a suffix of symbols may have.
 const MAX_AFFIX_BYTES: usize = 64;
 
@@ -109,11 +112,18 @@ impl TextRules {
             Decoder::Steps(steps) => steps.len(),
         };
         let symbols = self.symbols.iter().flat_map(|symbols| [&symbols.prefix, &symbols.suffix]);
+        let PostProcessor { single, pair, .. } = &self.post_processor;
+        let ids = single.iter().chain(pair).map(|piece| piece.ids().len());
         let is_empty = |step: &PreTokenizerStep| matches!(step, PreTokenizerStep::FixedLength(0));
         let most = [
             ("steps of the normalizer", self.normalizer.steps.len(), MAX_STEPS),
             ("steps of the pre-tokenizer", self.pre_tokenizer.steps.len(), MAX_STEPS),
             ("steps of the decoder", decoder, MAX_STEPS),
+            (
+                "entries in a list of the post-processor",
+                ids.chain([single.len(), pair.len()]).max().unwrap_or(0),
+                MAX_ENTRIES,
+            ),
             (
                 "bytes of an affix of symbols",
                 symbols.map(String::len).max().unwrap_or(0),
@@ -180,6 +190,19 @@ fn pattern_bytes(pattern: &ReplacePattern) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::TemplatePiece;
+
+    #[test]
+    fn lists_of_a_template_are_short() {
+        let ids = |count| TemplatePiece::Ids { name: "a".into(), ids: vec![0; count], type_id: 0 };
+        let rules = |single| {
+            let post_processor = PostProcessor { single, ..PostProcessor::default() };
+            TextRules { post_processor, ..TextRules::default() }
+        };
+        assert_eq!(rules(vec![ids(MAX_ENTRIES)]).check_bounds(), Ok(()));
+        assert!(rules(vec![ids(MAX_ENTRIES + 1)]).check_bounds().is_err());
+        assert!(rules(vec![ids(1); MAX_ENTRIES + 1]).check_bounds().is_err());
+    }
 
     #[test]
     fn all_parts_of_a_text_count() {

@@ -45,7 +45,7 @@ impl PostProcessor {
 }
 
 impl TemplatePiece {
-    fn ids(&self) -> &[u32] {
+    pub(super) fn ids(&self) -> &[u32] {
         match self {
             Self::Ids { ids, .. } => ids,
             Self::Text { .. } => &[],

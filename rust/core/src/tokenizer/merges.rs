@@ -5,7 +5,13 @@
 
 use std::sync::OnceLock;
 
+use crate::error::{Error, Result};
 use crate::machine::array::Array;
+use crate::vocabulary::Vocabulary;
+
+/// The bytes that all merges may have as text, for each byte of all tokens and of the merges. Those of
+/// published vocabularies have fewer than three.
+const BYTES_PER_BYTE: usize = 64;
 
 /// Merges and their counts, computed lazily.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +37,20 @@ impl Merges {
     /// Whether the pairs are known without deriving them from the ranks.
     pub(crate) fn are_ready(&self) -> bool {
         self.file.is_some() || self.pairs.get().is_some()
+    }
+
+    /// Fails if the merges of a file are not of ordinary tokens, or so long as text that listing them
+    /// would take any memory.
+    pub(crate) fn check(&self, vocabulary: &Vocabulary) -> Result<()> {
+        let Some((ids, _)) = &self.file else { return Ok(()) };
+        let is_ordinary = |&id: &u32| vocabulary.token_length(id) > 0 && !vocabulary.is_special(id);
+        let bytes: usize = ids.iter().map(|&id| vocabulary.token_length(id)).sum();
+        let most = BYTES_PER_BYTE * (vocabulary.arrays().0.len() + size_of_val(&ids[..]));
+        if bytes <= most && ids.iter().all(is_ordinary) {
+            return Ok(());
+        }
+        let reason = "the merges of the file are not of ordinary tokens, or far longer than these";
+        Err(Error::Vocabulary { reason: reason.into() })
     }
 
     /// The pairs of ids in rank order; `derive` computes them if they are not yet known.

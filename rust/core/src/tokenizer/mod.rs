@@ -322,13 +322,14 @@ impl Tokenizer {
         self.merges.counts(self.merges().len())
     }
 
-    /// Build the tables from which merges are derived, unless the merges are known. If this is not
+    /// Build the tables from which merges are derived, or check the merges of a file. If this is not
     /// called first, [`merges`](Self::merges) and [`token`](Self::token) build the tables on their
     /// first call, and panic if there is not enough memory.
     pub fn make_tables(&self) -> Result<()> {
         if !self.merges.are_ready() {
             self.pairs()?;
         }
+        self.merges.check(self.vocabulary())?;
         memory::check(self.vocabulary().len() * DERIVED_BYTES_PER_ID)
     }
 

@@ -27,6 +27,12 @@ use crate::error::{Error, Hint, OTHER_COLUMN, RENDER, Reason, Result};
 
 /// A row group is divided into ranges of about this many decompressed bytes.
 const RANGE_BYTES: usize = 1 << 24;
+/// The compressed bytes of a range at least.
+const RANGE_FILE_BYTES: usize = 1 << 20;
+/// The rows that the files may state for each compressed byte, and the rows of any file: a run of nulls
+/// takes no bytes.
+const MAX_ROWS_PER_BYTE: usize = 64;
+const MAX_EMPTY_ROWS: usize = 1 << 24;
 
 /// Rows of about this many bytes are read at once.
 const READ_BYTES: usize = 1 << 16;
@@ -81,11 +87,15 @@ impl Table {
             let source = place.open()?;
             let metadata = read_footer(&source).map_err(|error| not_parquet(path, error))?;
             let column = find(&metadata, name)?;
-            let (mut starts, mut rows) = (vec![0], 0_usize);
-            for group in metadata.row_groups() {
-                check_chunk(group.column(column))?;
-                rows = rows.saturating_add(usize::try_from(group.column(column).num_values())?);
+            let (mut starts, mut rows, mut bytes) = (vec![0], 0_usize, 0_usize);
+            for chunk in metadata.row_groups().iter().map(|group| group.column(column)) {
+                check_chunk(chunk)?;
+                rows = rows.saturating_add(usize::try_from(chunk.num_values())?);
+                bytes = bytes.saturating_add(usize::try_from(chunk.compressed_size())?);
                 starts.push(rows);
+            }
+            if rows > bytes.saturating_mul(MAX_ROWS_PER_BYTE).saturating_add(MAX_EMPTY_ROWS) {
+                return Err(general(format!("it states {rows} rows in {bytes} bytes")));
             }
             Ok((metadata, column, starts))
         };
@@ -185,8 +195,10 @@ impl TextColumn {
         let chunk = self.chunk(file, group);
         let rows = usize::try_from(chunk.num_values())?;
         // The metadata of a page tell its rows but not its bytes, so the ranges have about equal
-        // rows.
+        // rows. A range is found by passing over the pages before it, so there are few in a small
+        // file, whatever size it states.
         let count = usize::try_from(chunk.uncompressed_size())?.div_ceil(RANGE_BYTES);
+        let count = count.min(usize::try_from(chunk.compressed_size())?.div_ceil(RANGE_FILE_BYTES));
         if count <= 1 {
             return Ok(vec![range(0..rows)]);
         }

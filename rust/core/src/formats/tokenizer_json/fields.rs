@@ -11,6 +11,7 @@ use crate::formats::tokenizer_json::oniguruma::{from_oniguruma, to_oniguruma};
 use crate::formats::tokenizer_json::pre_tokenizer;
 use crate::formats::tokenizer_json::tables::IdsByName;
 use crate::pretokenize::match_lengths;
+use crate::rules::growth::MAX_ENTRIES;
 use crate::rules::{
     AddedToken, DecoderStep, NormalizerStep, PostProcessor, ReplacePattern, SpacePrefix,
     TemplatePiece,
@@ -184,9 +185,6 @@ fn write_decoder_step(step: &DecoderStep) -> Value {
 // ---------------------------------------------------------------------------- post-processor
 //
 // The field `post_processor`, and the value that it becomes.
-
-/// The entries of a list of a template at most: each piece of a token has all ids of the token.
-const MAX_ENTRIES: usize = 64;
 
 /// The value of a post-processor.
 pub(super) fn read_post_processor(node: &JsonNode<'_>) -> Result<PostProcessor> {
