@@ -50,6 +50,8 @@ MOST_FAILURES_UNREACHED: Final = 2
 TIMEOUT_SECONDS: Final = 30.0
 #: A connection with fewer bytes per second than this within the timeout counts as one without data.
 LEAST_BYTES_PER_SECOND: Final = 1000
+#: The wait for each thread after an interrupt, in seconds: it ends at its next block.
+GRACE_SECONDS: Final = 1.0
 #: The wait after the first failure, in seconds; it doubles with each further failure.
 PAUSE_SECONDS: Final = 1.0
 MOST_PAUSE_SECONDS: Final = 60.0
@@ -275,6 +277,8 @@ def _run(load: Callable[[int], object], count: int, workers: int, stop: Event) -
             thread.join()
     finally:
         stop.set()
+        for thread in filter(Thread.is_alive, threads):
+            thread.join(GRACE_SECONDS)
     if failures:
         raise failures[0]
 
