@@ -310,6 +310,34 @@ def test_what_an_arrow_file_repeats_is_converted_in_parts(
                 texts(tmp_path / "a.arrow")
 
 
+def test_a_batch_is_listed_once(tmp_path: Path) -> None:
+    """The index of an Arrow file may list a batch often; it is the last part of the file."""
+    batch = pa.RecordBatch.from_arrays([pa.array(["x"])], ["text"])
+    with pa.ipc.new_file(tmp_path / "a.arrow", batch.schema) as sink:
+        sink.write_batch(batch)
+        sink.write_batch(batch)
+    data = (tmp_path / "a.arrow").read_bytes()
+    end = data.rindex(b"\xff\xff\xff\xff\0\0\0\0")  # of the stream
+    second = data.rindex(b"\xff\xff\xff\xff", 0, end)
+    (tmp_path / "a.arrow").write_bytes(data[:second] + data[end : end + 8] * 9 + data[end:])
+    assert pa.ipc.open_file(tmp_path / "a.arrow").num_record_batches == 2
+    with told(CorpusError):
+        texts(tmp_path / "a.arrow")
+
+
+def test_a_dictionary_of_many_batches_is_checked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values, checked = pa.array(["a", "b"]), list[Any]()
+    columns = [pa.DictionaryArray.from_arrays(pa.array([1], pa.int8()), values)] * 3
+    table = pa.Table.from_batches([pa.RecordBatch.from_arrays([one], ["text"]) for one in columns])
+    with pa.ipc.new_stream(tmp_path / "a.arrow", table.schema) as sink:
+        sink.write_table(table, max_chunksize=1)
+    monkeypatch.setattr(arrow, "_validate", checked.append)
+    assert texts(tmp_path / "a.arrow") == ["b"] * 3
+    assert len(checked) == 1
+
+
 def test_the_nulls_of_all_batches_of_a_file_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

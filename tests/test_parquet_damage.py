@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import bytepair
-from bytepair.errors import BytepairError, CorpusError, CountsError
+from bytepair.corpus.rows import read_rows
+from bytepair.errors import BytepairError, ConversationError, CorpusError, CountsError
 from messages import told
 
 ROWS = 1000
@@ -62,6 +63,20 @@ def read_in_all_ways(file: Path, tok: bytepair.Tokenizer, out: Path) -> list[Any
         except (BytepairError, OSError) as error:
             results.append(error)
     return results
+
+
+def test_a_row_group_is_listed_once(tmp_path: Path, trained: bytepair.Tokenizer) -> None:
+    """A footer that lists one row group often states more bytes than the file has."""
+    messages = [[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]] * 9
+    table = pa.table({"text": ["x" * 99] * 9, "messages": messages})
+    pq.write_table(table, tmp_path / "a.parquet", compression=None, use_dictionary=False)
+    size = pq.ParquetFile(tmp_path / "a.parquet").metadata.row_group(0).column(0)
+    stored = varint(size.total_compressed_size)
+    with_footer(tmp_path / "a.parquet", lambda footer: footer.replace(stored, varint(1 << 30)))
+    for result in read_in_all_ways(tmp_path / "a.parquet", trained, tmp_path / "out"):
+        assert isinstance(result, CorpusError)
+    with told(ConversationError):
+        list(read_rows(tmp_path / "a.parquet"))
 
 
 def test_rows_that_take_no_bytes_are_limited(tmp_path: Path, trained: bytepair.Tokenizer) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 #: The number of rows that are converted at once of a dictionary or of views, in which a few bytes
 #: may stand for a long text.
 _BATCH_ROWS: Final = 1024
+#: The bytes before the stream of batches in an Arrow file.
+_MAGIC_BYTES: Final = 8
 #: The number of rows of a column without a value, which take no bytes.
 _MOST_NULLS: Final = 1 << 24
 
@@ -85,8 +88,7 @@ def texts(source: Any) -> Iterable[str]:
     try:
         return [text for chunk in chunks for text in plain(chunk).to_pylist()]
     except UnicodeDecodeError:  # the slower way names the text
-        parts = (part for chunk in chunks for part in columns(chunk, "the column"))
-        return [text for part in parts for text in strings(part)]
+        return [text for part in columns(chunks, "the column") for text in strings(part)]
 
 
 def plain(array: pa.Array) -> pa.Array:
@@ -94,7 +96,7 @@ def plain(array: pa.Array) -> pa.Array:
 
     Whether the texts are UTF-8 is not checked.
     """
-    return _strings(_checked(array))
+    return _strings(_checked(array, _Checked()))
 
 
 def _strings(array: pa.Array) -> pa.Array:
@@ -106,7 +108,24 @@ def _strings(array: pa.Array) -> pa.Array:
     return array.cast(pa.large_string())
 
 
-def _checked(array: pa.Array) -> pa.Array:
+@dataclass
+class _Checked:
+    """The last dictionary of a column, and its values as checked large strings."""
+
+    dictionary: Any = None
+    values: Any = None
+
+    def is_of(self, dictionary: Any) -> bool:
+        """Whether it is this dictionary, which all batches of a file may share."""
+        return self.dictionary is not None and _identity(self.dictionary) == _identity(dictionary)
+
+
+def _identity(array: pa.Array) -> tuple[Any, ...]:
+    addresses = [buffer.address for buffer in array.buffers() if buffer is not None]
+    return array.type, array.offset, len(array), addresses
+
+
+def _checked(array: pa.Array, before: _Checked) -> pa.Array:
     """The column, a dictionary as one of large strings.
 
     Arrow trusts the offsets of a column, which a mapped file may have damaged, so that they are
@@ -114,18 +133,25 @@ def _checked(array: pa.Array) -> pa.Array:
     """
     from bytepair._internal.extras import pyarrow as pa
 
-    types, kind = pa.types, array.type
-    check_text(kind)
-    texts = array.dictionary if types.is_dictionary(kind) else array
+    check_text(array.type)
+    if pa.types.is_null(array.type):
+        return array
     try:
-        if not types.is_null(kind):
-            texts.view(str(texts.type).replace("string", "binary")).validate(full=True)
-        if texts is not array:  # of string views, as polars has them, Arrow cannot cast it whole
-            values = texts.cast(pa.large_string())
-            array = pa.DictionaryArray.from_arrays(array.indices, values)
+        if not pa.types.is_dictionary(array.type):
+            _validate(array)
+            return array
+        if not before.is_of(array.dictionary):
+            before.dictionary = array.dictionary
+            _validate(before.dictionary)
+            # Of string views, as polars has them, Arrow cannot cast it as part of the column.
+            before.values = before.dictionary.cast(pa.large_string())
+        return pa.DictionaryArray.from_arrays(array.indices, before.values)
     except pa.ArrowException as error:
         raise ArgumentError(f"the column is damaged: {error}") from None
-    return array
+
+
+def _validate(texts: pa.Array) -> None:
+    texts.view(str(texts.type).replace("string", "binary")).validate(full=True)
 
 
 def check_text(kind: pa.DataType) -> None:
@@ -192,12 +218,22 @@ def open_ipc(source: Any) -> pa.RecordBatchReader:
 
     source = pa.memory_map(source) if isinstance(source, str) else source
     try:
-        reader = pa.ipc.open_file(source)
+        count = pa.ipc.open_file(source).num_record_batches
     except pa.ArrowInvalid:
         source.seek(0)
         return pa.ipc.open_stream(source)
-    batches = map(reader.get_batch, range(reader.num_record_batches))
-    return pa.RecordBatchReader.from_batches(reader.schema, batches)
+    source.seek(_MAGIC_BYTES)
+    stream = pa.ipc.open_stream(source)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        found = 0
+        for batch in stream:
+            found += 1
+            yield batch
+        if found != count:  # an index may list a batch many times
+            raise pa.ArrowInvalid(f"it has {found} batches, and an index of {count}")
+
+    return pa.RecordBatchReader.from_batches(stream.schema, batches())
 
 
 def write_parquet(source: Any, field: str, name: str, into: IO[bytes]) -> None:
@@ -215,16 +251,14 @@ def write_parquet(source: Any, field: str, name: str, into: IO[bytes]) -> None:
         fields = [one.with_type(text_of.get(one.type, one.type)) for one in reader.schema]
         check_column(field, pa.schema(fields), name)
         with pq.ParquetWriter(into, schema, use_dictionary=False, compression="none") as writer:
-            rows = 0
-            for batch in reader:
-                values = batch.column(field)
-                if values.type in text_of:
-                    values = values.view(text_of[values.type])
-                check_nulls(values, name, rows)
-                rows += len(values)
-                has_texts = values.type in text_of.values()
-                for part in columns(values, name, None if has_texts else _BATCH_ROWS):
-                    writer.write_batch(record_batch(part, field))
+            stored = reader.schema.field(field).type
+            kind = text_of.get(stored, stored)
+            arrays = (batch.column(field) for batch in reader)
+            if kind != stored:
+                arrays = (array.view(kind) for array in arrays)
+            rows = None if kind in text_of.values() else _BATCH_ROWS
+            for part in columns(arrays, name, rows):
+                writer.write_batch(record_batch(part, field))
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise CorpusError(f"{name} is not valid Arrow: {error}") from error
 
@@ -236,17 +270,20 @@ def failures() -> tuple[type[Exception], ...]:
     return (CorpusError, OSError)
 
 
-def columns(array: pa.Array, name: str, rows: int | None = None) -> Iterator[Column]:
-    """The buffers of a string array, of so many rows at a time; a null is an empty document."""
-    try:
-        checked = _checked(array)
-    except ArgumentError as error:
-        raise CorpusError(f"{name}: {error.message}", hint=error.hint) from None
-    rows = rows or len(array) or 1
-    for start in range(0, len(array), rows):
-        texts = _strings(checked.slice(start, rows))
-        texts = texts.fill_null("") if texts.null_count else texts
-        yield Column(data(texts), offsets(texts), name)
+def columns(arrays: Iterable[pa.Array], name: str, rows: int | None = None) -> Iterator[Column]:
+    """The buffers of string arrays, of so many rows at a time; a null is an empty document."""
+    before, count = _Checked(), 0
+    for array in arrays:
+        check_nulls(array, name, count)
+        count += len(array)
+        try:
+            checked = _checked(array, before)
+        except ArgumentError as error:
+            raise CorpusError(f"{name}: {error.message}", hint=error.hint) from None
+        for start in range(0, len(array), rows or len(array) or 1):
+            texts = _strings(checked.slice(start, rows))
+            texts = texts.fill_null("") if texts.null_count else texts
+            yield Column(data(texts), offsets(texts), name)
 
 
 def record_batch(texts: Column, name: str) -> pa.RecordBatch:

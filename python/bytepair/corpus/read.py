@@ -497,17 +497,12 @@ def _read_arrow(data: Any, column: str) -> Iterator[Column]:
             raise CorpusError(f"{name} is of type {type(item).__name__}, not Arrow data")
         source = arrow.import_data(item)
         if isinstance(source, pa.Array | pa.ChunkedArray):
-            arrow.check_nulls(source, name)
             chunks = [source] if isinstance(source, pa.Array) else source.chunks
-            for chunk in chunks:
-                yield from arrow.columns(chunk, name)
+            yield from arrow.columns(chunks, name)
             continue
         arrow.check_column(column, source.schema, name)
-        rows = 0
-        for batch in source:
-            arrow.check_nulls(batch.column(column), name, rows)
-            rows += batch.num_rows
-            yield from arrow.columns(batch.column(column), name, BATCH_ROWS)
+        arrays = (batch.column(column) for batch in source)
+        yield from arrow.columns(arrays, name, BATCH_ROWS)
 
 
 def _checked(batches: Iterable[TextBatch], errors: Errors) -> Iterator[TextBatch | Skip]:

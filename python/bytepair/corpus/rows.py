@@ -121,6 +121,10 @@ def _parquet(file: Input, ignore: Collection[str]) -> Iterator[Any]:
     from bytepair._internal.extras import pyarrow_parquet as pq
 
     with pq.ParquetFile(file.path, filesystem=file.system) as opened:
+        groups = map(opened.metadata.row_group, range(opened.num_row_groups))
+        chunks = (group.column(i) for group in groups for i in range(group.num_columns))
+        if sum(chunk.total_compressed_size for chunk in chunks) > file.size:
+            raise ConversationError(f"{file.name}: its row groups have more bytes than the file")
         names = opened.schema_arrow.names
         yield opened.read([name for name in names if name not in ignore])
 

@@ -6,11 +6,12 @@
 use std::ops::Range;
 
 use bytepair::bulk::conversations::Segment;
+use bytepair::decode::decoded_length;
 use serde_json::{Map, Value, json};
 
 use crate::error::{ViewResult, broken, not_json, wrong};
 use crate::explored::Explored;
-use crate::question::Question;
+use crate::question::{Question, check_length};
 
 /// The largest number of tokens of a conversation that is shown. The answer has about 1,600 bytes of
 /// memory for each.
@@ -185,6 +186,7 @@ fn masked(one: &Explored, ids: &[u32], mask: &[u8]) -> ViewResult<Value> {
             ids.len()
         )));
     }
+    check_length(decoded_length(one.core.vocabulary(), ids)?)?;
     let token = |(&id, &trained): (&u32, &u8)| {
         let mut token = one.named(id);
         token["trained"] = json!(trained);

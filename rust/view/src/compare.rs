@@ -27,7 +27,13 @@ pub(crate) fn splits(
     text: &str,
     special: bool,
 ) -> ViewResult<Vec<Vec<u32>>> {
-    let ids = |one: &Arc<Explored>| Ok(one.core.encode_with(text, one.options(special))?);
+    let mut count = 0;
+    let ids = |one: &Arc<Explored>| {
+        let ids = one.core.encode_with(text, one.options(special))?;
+        count += ids.len();
+        check_length(count / 2)?; // rules may make more of a text
+        Ok(ids)
+    };
     shown.iter().map(ids).collect()
 }
 

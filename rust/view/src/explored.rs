@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bytepair::{EncodeOptions, MergeRule, Special, Tokenizer};
 use serde_json::{Value, json};
 
-use crate::error::ViewResult;
+use crate::error::{ViewResult, wrong};
 
 /// A tokenizer with a name, and tables that are built when they are first asked for.
 #[derive(Debug)]
@@ -20,6 +20,9 @@ pub(crate) struct Explored {
     order: OnceLock<HashMap<(u32, u32), u32>>,
 }
 
+/// The bytes of the longest token that the page shows: answers have up to 500 tokens several times.
+const MAX_TOKEN_BYTES: usize = 1 << 14;
+
 /// The tokens that are merged from each token, in rank order: `ids[starts[id]..starts[id + 1]]`.
 #[derive(Debug)]
 struct Children {
@@ -28,9 +31,18 @@ struct Children {
 }
 
 impl Explored {
-    /// Fails if there is not enough memory for the merges.
+    /// Fails if there is not enough memory for the merges, or if a token is longer than
+    /// [`MAX_TOKEN_BYTES`].
     pub(crate) fn new(name: String, core: Arc<Tokenizer>, own: Vec<String>) -> ViewResult<Self> {
         core.make_tables()?;
+        let vocabulary = core.vocabulary();
+        let lengths = (0u32..).take(vocabulary.len()).map(|id| vocabulary.token_length(id));
+        let longest = lengths.max().unwrap_or_default();
+        if longest > MAX_TOKEN_BYTES {
+            return Err(wrong(format!(
+                "a token has {longest} bytes; the page shows tokens of at most {MAX_TOKEN_BYTES}"
+            )));
+        }
         let special = core.options(&Special::All, &[], &[])?;
         let (children, order) = (OnceLock::new(), OnceLock::new());
         Ok(Self { name, core, own, special, children, order })

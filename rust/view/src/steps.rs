@@ -21,13 +21,9 @@ const MAX_MERGES: usize = 500;
 /// and the rank of that merge. The word is split into pretokens first, and no merge crosses their
 /// borders. Fails if the word is too long.
 pub(crate) fn steps(one: &Explored, word: &[u8]) -> ViewResult<Value> {
-    if word.len() > MAX_PRETOKEN_BYTES {
-        return Err(wrong(format!(
-            "the pretoken has {} bytes; steps are shown for at most {MAX_PRETOKEN_BYTES}",
-            word.len()
-        )));
-    }
+    check(word.len())?;
     let pretokens = pretokens(one, word)?;
+    check(pretokens.iter().map(Vec::len).sum())?; // a normalizer may make more of a word
     let mut ids = Vec::new();
     let mut parts = Vec::new();
     for (number, pretoken) in pretokens.iter().enumerate() {
@@ -42,6 +38,15 @@ pub(crate) fn steps(one: &Explored, word: &[u8]) -> ViewResult<Value> {
         steps.push(step(one, &parts, Some((at, rank))));
     }
     Ok(json!({ "steps": steps, "ids": ids }))
+}
+
+fn check(bytes: usize) -> ViewResult<()> {
+    if bytes <= MAX_PRETOKEN_BYTES {
+        return Ok(());
+    }
+    Err(wrong(format!(
+        "the pretoken has {bytes} bytes; steps are shown for at most {MAX_PRETOKEN_BYTES}"
+    )))
 }
 
 /// A part of a word, and the number of the pretoken that it belongs to.

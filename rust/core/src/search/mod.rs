@@ -1,7 +1,7 @@
 //! Searches texts with regular expressions, within limits.
 //!
 //! An expression may come from a stranger's file, so the backtracking of one search, the size of the
-//! automata, and the time of all searches in a text ([`Budget`]) are limited.
+//! automata, and the time of all searches in a text (`Budget`) are limited.
 
 use std::ops::Range;
 use std::time::Duration;

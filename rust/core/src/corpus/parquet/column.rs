@@ -18,6 +18,7 @@ use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::reader::Length;
 use parquet::schema::types::ColumnDescriptor;
 
 use crate::corpus::parquet::footer::read_footer;
@@ -96,6 +97,9 @@ impl Table {
             }
             if rows > bytes.saturating_mul(MAX_ROWS_PER_BYTE).saturating_add(MAX_EMPTY_ROWS) {
                 return Err(general(format!("it states {rows} rows in {bytes} bytes")));
+            }
+            if bytes as u64 > source.len() {
+                return Err(general("its row groups have more bytes than the file"));
             }
             Ok((metadata, column, starts))
         };
