@@ -191,9 +191,6 @@ def usage(source: str, name: str) -> Usage:
     return Usage(frozenset(variables), frozenset(names | strings))
 
 
-# ---------------------------------------------------------------------------- the child process
-
-
 #: The longest rendered conversation, in bytes as JSON.
 MAX_ANSWER_BYTES: Final = 1 << 26
 

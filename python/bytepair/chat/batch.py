@@ -176,9 +176,6 @@ def parquet() -> Any:
     return pyarrow_parquet
 
 
-# ---------------------------------------------------------------------------- rendering
-
-
 def render(
     tokenizer: _core.Tokenizer,
     conversations: ConversationSource,
@@ -345,9 +342,6 @@ def _report_untrained(
         raise error.at(places[first])
     text = f"{count} conversations have nothing to train on and are dropped"
     warn(SkippedWarning(text, option="on_untrained", value=on_untrained))
-
-
-# ---------------------------------------------------------------------------- rows
 
 
 def pad_id(tokenizer: _core.Tokenizer, template: Any, pad: str | None) -> int:

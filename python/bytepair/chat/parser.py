@@ -66,9 +66,6 @@ class MessageEnd:
 Event: TypeAlias = "TextDelta | ToolCall | MessageEnd"
 
 
-# ---------------------------------------------------------------------------- conversations
-
-
 @dataclass(slots=True)
 class _Message:
     """An incomplete message.
@@ -301,9 +298,6 @@ class Parser:
             f"id {self._place - 1} of the conversation is {name!r}, which cannot stand there in "
             f"the template {self._template.name!r}"
         )
-
-
-# ---------------------------------------------------------------------------- answers
 
 
 #: The first character that stands for a special token: a surrogate, which no text has.

@@ -103,9 +103,6 @@ class PreferenceBatch(list[Preference]):
         return pa.table(columns)
 
 
-# ---------------------------------------------------------------------------- rendering
-
-
 def render_preferences(
     tokenizer: _core.Tokenizer,
     pairs: ConversationSource,
@@ -217,9 +214,6 @@ def _pairs(encoded: Encoded, count: int, limit: int | None) -> Iterator[Preferen
         room = None if limit is None else max(limit - len(prompt), 0)
         masks = mask[at + 1][:room], mask[at + 2][:room]
         yield Preference(prompt[:limit], chosen[:room], rejected[:room], *masks)
-
-
-# ---------------------------------------------------------------------------- rows
 
 
 def _read(row: Any, options: ChatOptions) -> tuple[list[Any], list[list[Any]], dict[str, Any]]:

@@ -113,9 +113,6 @@ def render_fitted(
     )
 
 
-# ---------------------------------------------------------------------------- sampled ids
-
-
 def render_turn(
     tokenizer: _core.Tokenizer,
     ids: Sequence[int],

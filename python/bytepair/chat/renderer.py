@@ -334,9 +334,6 @@ def _text(index: int, content: Any, strip: bool, name: str = "content") -> str:
     return content.strip() if strip else content
 
 
-# --------------------------------------------------------------------- the templates of a tokenizer
-
-
 def writer(tokenizer: _core.Tokenizer, template: TemplateOrName) -> Any:
     """The object that converts conversations to segments: a `TemplateWriter` or `JinjaWriter`."""
     global _last

@@ -69,9 +69,6 @@ _HINT: Final = (
 )
 
 
-# ---------------------------------------------------------------------------- texts
-
-
 class MessageText(NamedTuple):
     """Where a text stands: the index of its message, or -1, and a description."""
 
@@ -291,9 +288,6 @@ def _middles(text: str) -> list[int]:
         return [(start + end + 1) // 2]
     after = thought + len("</think>")
     return [thought] if not text[after:].strip() else [thought, (after + end + 1) // 2]
-
-
-# ---------------------------------------------------------------------------- what is trained on
 
 
 class Region(NamedTuple):

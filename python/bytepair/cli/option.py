@@ -29,12 +29,7 @@ from bytepair.cli.messages import BadValue, Misuse, in_words
 from bytepair.corpus.column import Errors
 from bytepair.corpus.files import Split
 from bytepair.errors import BytepairError
-from bytepair.files.outputs import (
-    OF_FILES,
-    check_output,
-    check_output_folder,
-    scratch,
-)
+from bytepair.files import outputs
 
 
 def files(names: Sequence[str]) -> bytepair.corpus.Paths:
@@ -47,7 +42,7 @@ def _standard_input() -> Path:
 
     Several threads can then read it in parallel.
     """
-    path = click.get_current_context().with_resource(scratch()) / "standard-input.txt"
+    path = click.get_current_context().with_resource(outputs.scratch()) / "standard-input.txt"
     with path.open("xb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
     return path
@@ -157,7 +152,7 @@ def _files_named(name: str) -> Iterator[Path]:
         if "://" in one:
             continue
         if path.is_dir():
-            yield from (file for file in path.iterdir() if file.name.endswith(OF_FILES))
+            yield from (file for file in path.iterdir() if file.name.endswith(outputs.OF_FILES))
         if path.is_file():
             yield path
         elif path.is_dir() or any(sign in one for sign in "*?["):
@@ -174,10 +169,10 @@ def check_outputs(ctx: click.Context) -> None:
         is_own = param.type.is_own
         try:
             if is_own is None:
-                check_output_folder(path)
+                outputs.check_output_folder(path)
             else:
                 overwrite = ctx.params.get("overwrite") or is_own(path)
-                check_output(path, inputs=_inputs(ctx), overwrite=overwrite)
+                outputs.check_output(path, inputs=_inputs(ctx), overwrite=overwrite)
         except (BytepairError, OSError) as error:
             raise BadValue(*in_words(error), param=param, ctx=ctx) from None
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -96,7 +95,7 @@ def plain(array: pa.Array) -> pa.Array:
 
     Whether the texts are UTF-8 is not checked.
     """
-    return _strings(_checked(array, _Checked()))
+    return _strings(_checked(array, []))
 
 
 def _strings(array: pa.Array) -> pa.Array:
@@ -108,26 +107,15 @@ def _strings(array: pa.Array) -> pa.Array:
     return array.cast(pa.large_string())
 
 
-@dataclass
-class _Checked:
-    """The last dictionary of a column, and its values as checked large strings."""
-
-    dictionary: Any = None
-    values: Any = None
-
-    def is_of(self, dictionary: Any) -> bool:
-        """Whether it is this dictionary, which all batches of a file may share."""
-        return self.dictionary is not None and _identity(self.dictionary) == _identity(dictionary)
-
-
 def _identity(array: pa.Array) -> tuple[Any, ...]:
     addresses = [buffer.address for buffer in array.buffers() if buffer is not None]
     return array.type, array.offset, len(array), addresses
 
 
-def _checked(array: pa.Array, before: _Checked) -> pa.Array:
+def _checked(array: pa.Array, before: list[Any]) -> pa.Array:
     """The column, a dictionary as one of large strings.
 
+    All batches of a file may share a dictionary, so `before` keeps the last one and its strings.
     Arrow trusts the offsets of a column, which a mapped file may have damaged, so that they are
     checked before anything else.
     """
@@ -140,12 +128,12 @@ def _checked(array: pa.Array, before: _Checked) -> pa.Array:
         if not pa.types.is_dictionary(array.type):
             _validate(array)
             return array
-        if not before.is_of(array.dictionary):
-            before.dictionary = array.dictionary
-            _validate(before.dictionary)
+        texts = array.dictionary
+        if not before or _identity(before[0]) != _identity(texts):
+            _validate(texts)
             # Of string views, as polars has them, Arrow cannot cast it as part of the column.
-            before.values = before.dictionary.cast(pa.large_string())
-        return pa.DictionaryArray.from_arrays(array.indices, before.values)
+            before[:] = texts, texts.cast(pa.large_string())
+        return pa.DictionaryArray.from_arrays(array.indices, before[1])
     except pa.ArrowException as error:
         raise ArgumentError(f"the column is damaged: {error}") from None
 
@@ -272,7 +260,7 @@ def failures() -> tuple[type[Exception], ...]:
 
 def columns(arrays: Iterable[pa.Array], name: str, rows: int | None = None) -> Iterator[Column]:
     """The buffers of string arrays, of so many rows at a time; a null is an empty document."""
-    before, count = _Checked(), 0
+    before, count = list[Any](), 0
     for array in arrays:
         check_nulls(array, name, count)
         count += len(array)

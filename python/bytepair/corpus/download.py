@@ -28,15 +28,7 @@ from urllib.parse import quote, urlsplit
 
 from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import DownloadError, NotAFileError
-from bytepair.files.outputs import (
-    check_alone,
-    check_inside,
-    locked,
-    naming,
-    open_own,
-    remove_own,
-    sync,
-)
+from bytepair.files import outputs
 from bytepair.files.safe import is_plain, parse_json
 
 ENDPOINT: Final = "https://huggingface.co"
@@ -240,7 +232,7 @@ def fetch_all(
 
         def load(number: int) -> None:
             path = dir / files[number].name
-            check_inside(dir, path)
+            outputs.check_inside(dir, path)
             fetch(
                 files[number], path, stop=stop,
                 on_bytes=lambda size: report(number, size, None),
@@ -314,7 +306,7 @@ def fetch(
     failures, size, stop = 0, transfer.size, stop or Event()
     while not (path.is_file() and file.size in (None, path.stat().st_size)):
         try:
-            with locked(transfer.lock, _RetryError(f"another process downloads {path}")):
+            with outputs.locked(transfer.lock, _RetryError(f"another process downloads {path}")):
                 transfer.run()
         except NotAFileError:
             raise
@@ -334,7 +326,10 @@ def fetch(
             if stop.wait(max(longer, getattr(error, "wait", 0.0))):
                 raise DownloadError(CANCELLED) from None
     if transfer.lock.exists():  # of a run that was killed after it renamed the file
-        with suppress(BlockingIOError), locked(transfer.lock):  # whoever releases it removes it
+        with (
+            suppress(BlockingIOError),
+            outputs.locked(transfer.lock),
+        ):  # whoever releases it removes it
             pass
     return path
 
@@ -381,7 +376,7 @@ class _Transfer:
     def run(self) -> None:
         """Download what is missing, check the file and rename it."""
         for path in (self._path, self._partial):
-            check_alone(path)
+            outputs.check_alone(path)
         if self._size is None:
             self._size, self._sha256 = self._announced()
             if self._path.exists() and self._path.stat().st_size == self._size:
@@ -411,19 +406,19 @@ class _Transfer:
         with response:
             given = headers.get("Content-Range") or ""
             if status == 416 or (status == 206 and not given.startswith(f"bytes {have}-")):
-                remove_own(self._partial)
+                outputs.remove_own(self._partial)
                 raise _RetryError(f"{self._file.url}: no bytes from {have} on, but {given!r}")
             start = have if status == 206 else 0
             length = _number(headers.get("Content-Length"))
             if length is not None:
                 self._on_size(length)
-            with open_own(self._partial) as out:
+            with outputs.open_own(self._partial) as out:
                 out.seek(start)
                 out.truncate()
                 self._copy(response, out, start)
-                with naming(self._partial):
+                with outputs.naming(self._partial):
                     out.flush()
-                    sync(out.fileno())
+                    outputs.sync(out.fileno())
         if length is not None and self.size < start + length:
             end = start + length
             raise _RetryError(f"the connection closed after {self.size:,} of {end:,} bytes")
@@ -439,7 +434,7 @@ class _Transfer:
                     f"{self._file.url} is corrupt: it has more than the announced {self._size:,} "
                     "bytes"
                 )
-            with naming(self._partial):
+            with outputs.naming(self._partial):
                 out.write(block)
             self._on_bytes(len(block))
             waited = time.monotonic() - since
@@ -460,7 +455,7 @@ class _Transfer:
                 wrong = f"its SHA-256 is {digest}, but {self._sha256} was announced"
         if wrong is not None:
             if self._size is None or self.size >= self._size:
-                remove_own(self._partial)
+                outputs.remove_own(self._partial)
             raise _RetryError(f"{self._file.url} is corrupt: {wrong}")
 
 

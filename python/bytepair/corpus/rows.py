@@ -83,9 +83,6 @@ def _tables(source: Any) -> Iterable[Any] | None:
     return [source] if is_arrow(source) else None
 
 
-# ---------------------------------------------------------------------------- files
-
-
 def _read_file(file: Input, ignore: Collection[str]) -> Iterator[PlacedRow]:
     kind = kind_of(file.path)
     if kind == "jsonl":
@@ -131,9 +128,6 @@ def _parquet(file: Input, ignore: Collection[str]) -> Iterator[Any]:
 
 def _arrow_batches(file: Input) -> Iterator[Any]:
     yield from open_ipc(file.path if file.cloud is None else file.cloud.open_input_file(file.path))
-
-
-# ---------------------------------------------------------------------------- tables
 
 
 def _read_tables(tables: Iterable[Any], place: str, ignore: Collection[str]) -> Iterator[Any]:

@@ -27,7 +27,7 @@ from bytepair.errors import InUseError, ShardError, warn
 from bytepair.files.outputs import check_alone, remove_own
 from bytepair.files.safe import check_own_folder, check_regular
 from bytepair.shards import manifest, writer
-from bytepair.shards.manifest import DamageError, ShardPart
+from bytepair.shards.manifest import DamageError
 
 
 def run_on_ray(
@@ -235,7 +235,7 @@ class TaskFolder:
         for name in (self.name, MARK):
             check_regular(folder / name)
         try:
-            part = self.mark(task, _part)
+            part = self.mark(task, lambda mark: manifest.parse_part(mark.get("part")))
             if part.file != self.name or part.offset:
                 return f"{MARK} does not name the file {self.name}"
             return writer.wrong_part(folder, part, end=part.bytes)
@@ -263,13 +263,6 @@ class TaskFolder:
             writer.remove_folder(self.root, re.escape(manifest.JOB))
         except PermissionError as error:
             warn(f"the result is whole, but {self.root} cannot be removed: {error.strerror}")
-
-
-def _part(mark: Any) -> ShardPart:
-    match mark:
-        case {"part": part}:
-            return manifest.parse_part(part)
-    raise ValueError("its file is missing")
 
 
 @dataclass(frozen=True)

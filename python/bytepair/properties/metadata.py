@@ -26,8 +26,6 @@ ADDED: Final = {"add_bos_token": "bos_token", "add_eos_token": "eos_token"}
 #: The note with the post-processor of a file as it was, which the core writes in place of its own.
 POST_PROCESSOR: Final = "huggingface.post_processor"
 
-# ---------------------------------------------------------------------------- values
-
 
 def tokens(tokenizer: _core.Tokenizer) -> dict[str, str]:
     """The tokens with a role, by the keys of their notes."""
@@ -111,9 +109,6 @@ def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     return {note: value for note, value in by_note.items() if value}
 
 
-# ---------------------------------------------------------------------------- losses
-
-
 def lost(tokenizer: _core.Tokenizer, there: _core.Model) -> list[MetadataEntry]:
     """The entries that the tokenizer read from a file would not have, or otherwise."""
     here, read = values(tokenizer), values(_core.Tokenizer(there))
@@ -175,9 +170,6 @@ def unspeakable_flags(tokenizer: _core.Tokenizer) -> list[str]:
     ]
 
 
-# ---------------------------------------------------------------------------- around a text
-
-
 def around(tokenizer: _core.Tokenizer) -> tuple[list[str], list[str]]:
     """The tokens that the post-processor puts before and after a text; "" if not special."""
     names = {id: name for name, id in tokenizer.special_tokens.items()}
@@ -234,8 +226,6 @@ def with_written(tokenizer: _core.Tokenizer) -> _core.Tokenizer:
     notes = tokenizer.notes | {POST_PROCESSOR: json.dumps(processor)}
     return _core.Tokenizer(_core.with_notes(tokenizer, notes))
 
-
-# ---------------------------------------------------------------------------- other ids
 
 #: The notes of what belongs to a tokenizer besides its ids.
 _NOTES: Final = {entry.note for entry in ENTRIES} | {roles.CONFIG}

@@ -21,8 +21,6 @@ from bytepair.errors import ArgumentError, FormatError, SpecialTokenError
 from bytepair.files.safe import id_of as checked_id
 from bytepair.files.safe import json_note, typed
 
-# ---------------------------------------------------------------------------- the table
-
 
 class MetadataEntry(NamedTuple):
     """One entry of the table.
@@ -131,9 +129,6 @@ def templates_of(notes: Mapping[str, str]) -> dict[str, str]:
     return {name: typed(text, str, f"{place}: {name!r}") for name, text in by_name.items()}
 
 
-# ---------------------------------------------------------------------------- roles
-
-
 def roles(tokenizer: _core.Tokenizer) -> dict[str, str]:
     """The names of the special tokens that have a role; see `Tokenizer.roles`."""
     return dict(_core.roles(tokenizer))
@@ -214,9 +209,6 @@ def stated(fields: Mapping[str, Any], place: str) -> dict[str, str]:
     if END_OF_TEXT in fields and tokens.get("eos_token") == tokens.get("eot_token"):
         tokens.pop("eos_token", None)  # it was written for programs, see `metadata.engine_tokens`
     return tokens
-
-
-# ---------------------------------------------------------------------------- chat templates
 
 
 def chat_templates(tokenizer: _core.Tokenizer) -> dict[str, str]:

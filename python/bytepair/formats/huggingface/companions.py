@@ -41,9 +41,6 @@ _LEFT_OUT: Final = ("added_tokens_decoder", "auto_map", "chat_template", END_OF_
 _ENTRIES: Final = frozenset(entry.note for entry in (*TOKENS, *FLAGS))
 
 
-# ---------------------------------------------------------------------------- reading
-
-
 def objects(folder: Path) -> dict[str, dict[str, Any]]:
     """The objects in the files of a folder that name tokens; empty ones for missing files."""
     return {name: _object(folder, name) for name in (CONFIG, MAP, LEGACY)}
@@ -137,8 +134,6 @@ def _stops(stated: Any, tokens: Mapping[str, str], special: Mapping[str, int]) -
     ends = map((usual | dict(tokens)).get, ("eot_token", "eos_token"))
     return [] if stops == list(dict.fromkeys(filter(None, ends))) else stops
 
-
-# ---------------------------------------------------------------------------- added tokens
 
 _FLAGS: Final = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
@@ -295,9 +290,6 @@ def _token(stated: Mapping[str, Any], place: str, *, special: bool) -> Token:
     is_special = special or flags.get("special", False)
     flags = {"normalized": not is_special} | flags | {"special": is_special}
     return {"content": name, **dict.fromkeys(_FLAGS, False), **flags}
-
-
-# ---------------------------------------------------------------------------- writing
 
 
 def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
