@@ -50,6 +50,47 @@ def unpacked(data: bytes) -> list[tuple[list[int], list[int], list[int]]]:
     return rows
 
 
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> explore.Answers:
+    """A tokenizer whose normalizer makes 60 letters of an x, and one with a long token."""
+    ranks = {bytes([b]): b for b in range(256)}
+    folder = tmp_path_factory.mktemp("grows")
+    bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4").export(folder / "h", "huggingface")
+    path = folder / "h" / "tokenizer.json"
+    values = json.loads(path.read_text(encoding="utf-8"))
+    values["normalizer"] = {"type": "Replace", "pattern": {"String": "x"}, "content": "y" * 60}
+    path.write_text(json.dumps(values), encoding="utf-8")
+    long = bytepair.Tokenizer.from_ranks(ranks | {b"a" * 16_000: 256}, pattern="gpt4")
+    return explore.Answers({"grows": bytepair.load(path), "long": long})
+
+
+@pytest.mark.parametrize(
+    ("what", "body", "members"),
+    [
+        ("compare", b"a" * (5 << 20), {"shown": "1"}),
+        ("compare", b"a" * (3 << 20), {"shown": "1,1,1"}),
+        ("compare", b"x" * 200_000, {"shown": "0"}),
+        ("search", b"a" * 1001, {"t": 1, "kind": "text"}),
+        ("search", rb"(?<n>a)\g<n>", {"t": 1, "kind": "regex"}),
+        ("steps", b"x" * 8, {"t": 0}),
+        ("decode", b"256 " * 300, {"t": 1}),
+        ("tokens", json.dumps([[256] * 300, [1] * 300]).encode(), {"t": 1}),
+    ],
+    ids=range(8),
+)
+def test_answers_are_bounded(
+    large: explore.Answers, what: str, body: bytes, members: dict[str, Any]
+) -> None:
+    with told(bytepair.BytepairError):
+        large.ask(what, body, **members)
+
+
+def test_a_tokenizer_with_a_very_long_token_is_not_shown() -> None:
+    ranks = {bytes([b]): b for b in range(256)} | {b"a" * 20_000: 256}
+    with told(bytepair.BytepairError):
+        explore.Answers({"": bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4")})
+
+
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("special", [False, True])
 def test_a_split_is_ids_and_lengths(

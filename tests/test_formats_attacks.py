@@ -278,6 +278,21 @@ def test_time_is_in_proportion_to_runs_with_one_score(tmp_path: Path) -> None:
         bytepair.load(path)
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["steps", "classes", "groups"])
+def test_patterns_are_counted_before_they_are_translated(tmp_path: Path, kind: str) -> None:
+    split = {"type": "Split", "behavior": "Removed", "invert": True}
+    patterns = {"steps": "a|b", "classes": r"\b" * 300_000, "groups": "(" * 300_000}
+    steps = [{**split, "pattern": {"Regex": patterns[kind]}}] * (3000 if kind == "steps" else 1)
+    TOK.export(tmp_path / "h", "huggingface")
+    path = tmp_path / "h" / "tokenizer.json"
+    values = json.loads(path.read_text(encoding="utf-8"))
+    values["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": steps}
+    path.write_text(json.dumps(values), encoding="utf-8")
+    with told(FileFormatError):
+        bytepair.load(path)
+
+
 def test_tokens_that_are_parts_of_each_other_in_all_ways(tmp_path: Path) -> None:
     """With tokens of a, aa and so on, in an order of their own, the list of merges is a square."""
     tokens = [bytes([byte]) for byte in range(256)] + [b"a" * size for size in range(3, 700)]

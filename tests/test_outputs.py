@@ -580,6 +580,19 @@ def test_more_ranks_than_tasks_leave_nothing(
     assert listing(tmp_path / "out") == listing(tmp_path / "whole")
 
 
+def test_a_part_with_more_batches_than_its_mark_says_is_refused(
+    source: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    options: dict[str, Any] = {"world_size": 2, "task_bytes": 1, "errors": "skip", **OPTIONS}
+    assert distributed.shard(source, trained, tmp_path / "out", rank=0, **options) is None
+    path = tmp_path / "out" / ".parts" / "000002" / "mark.json"
+    values = json.loads(path.read_text())
+    del values["crc32"]
+    manifest.write_json(path, values | {"batches": values["batches"] - 1, "skipped": []})
+    with told(ShardError):
+        distributed.shard(source, trained, tmp_path / "out", rank=1, **options)
+
+
 @pytest.mark.parametrize("name", ["documents", "mark.json"])
 def test_a_finished_task_that_is_not_whole_is_run_again(
     name: str, source: Path, tmp_path: Path, trained: bytepair.Tokenizer

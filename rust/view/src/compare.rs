@@ -16,7 +16,7 @@ use crate::question::{Question, check_length};
 /// The answer about a text and the tokenizers `shown`.
 pub(crate) fn compare(shown: &[Arc<Explored>], question: &Question<'_>) -> ViewResult<Vec<u8>> {
     let text = question.text()?;
-    check_length(text.len() * shown.len() / 2)?;
+    check_length(text.len() * shown.len() / 2)?; // for all together, twice the longest text
     let splits = splits(shown, text, question.special()?)?;
     Ok(packed(shown, &splits))
 }

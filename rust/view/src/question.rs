@@ -75,5 +75,5 @@ pub(crate) fn check_length(bytes: usize) -> ViewResult<()> {
     if bytes <= MAX_TEXT_BYTES {
         return Ok(());
     }
-    Err(wrong(format!("the text has {bytes} bytes; the page takes at most {MAX_TEXT_BYTES}")))
+    Err(wrong(format!("that is {bytes} bytes of text; the page takes at most {MAX_TEXT_BYTES}")))
 }
