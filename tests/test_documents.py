@@ -336,6 +336,8 @@ def test_a_dictionary_of_many_batches_is_checked_once(
     monkeypatch.setattr(arrow, "_validate", checked.append)
     assert texts(tmp_path / "a.arrow") == ["b"] * 3
     assert len(checked) == 1
+    assert list(arrow.texts(table["text"])) == ["b"] * 3
+    assert len(checked) == 2
 
 
 def test_the_nulls_of_all_batches_of_a_file_count(

@@ -207,8 +207,7 @@ def encode_arrow(
     texts = arrow.import_column(array)
     chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
     encoded = []
-    for chunk in chunks:
-        plain = arrow.plain(chunk)
+    for plain in arrow.plain(chunks):
         present = plain.drop_null()
         ids, ends = _core.encode_utf8(
             tokenizer, arrow.data(present), arrow.offsets(present),

@@ -85,17 +85,18 @@ def texts(source: Any) -> Iterable[str]:
         )
     chunks = [array] if hasattr(array, "buffers") else array.chunks
     try:
-        return [text for chunk in chunks for text in plain(chunk).to_pylist()]
+        return [text for chunk in plain(chunks) for text in chunk.to_pylist()]
     except UnicodeDecodeError:  # the slower way names the text
         return [text for part in columns(chunks, "the column") for text in strings(part)]
 
 
-def plain(array: pa.Array) -> pa.Array:
-    """Convert a column to strings or large strings; nulls are kept.
+def plain(chunks: Iterable[pa.Array]) -> Iterator[pa.Array]:
+    """Convert the chunks of a column to strings or large strings; nulls are kept.
 
     Whether the texts are UTF-8 is not checked.
     """
-    return _strings(_checked(array, []))
+    before = list[Any]()
+    return (_strings(_checked(chunk, before)) for chunk in chunks)
 
 
 def _strings(array: pa.Array) -> pa.Array:
@@ -115,7 +116,7 @@ def _identity(array: pa.Array) -> tuple[Any, ...]:
 def _checked(array: pa.Array, before: list[Any]) -> pa.Array:
     """The column, a dictionary as one of large strings.
 
-    All batches of a file may share a dictionary, so `before` keeps the last one and its strings.
+    All parts of a column may share a dictionary, so `before` keeps the last one and its strings.
     Arrow trusts the offsets of a column, which a mapped file may have damaged, so that they are
     checked before anything else.
     """
