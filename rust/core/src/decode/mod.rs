@@ -116,47 +116,26 @@ pub(crate) fn unknown_id(vocabulary: &Vocabulary, id: impl Display) -> Error {
 /// stream.flush(&mut text);
 /// assert_eq!(text, "café\u{fffd}");
 /// ```
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct TextStream {
     /// The start of an incomplete character.
-    pending: [u8; 3],
-    length: u8,
+    pending: Vec<u8>,
 }
 
 impl TextStream {
     /// Take bytes and append all complete characters to `out`.
-    pub fn push(&mut self, mut bytes: &[u8], out: &mut String) {
-        while self.length > 0 {
-            let Some((&byte, rest)) = bytes.split_first() else { return };
-            // One byte at a time, until the character is complete or cannot be completed.
-            let mut part = [0; 4];
-            let pending = usize::from(self.length);
-            part[..pending].copy_from_slice(&self.pending[..pending]);
-            part[pending] = byte;
-            match std::str::from_utf8(&part[..=pending]) {
-                Ok(character) => {
-                    out.push_str(character);
-                    self.length = 0;
-                    bytes = rest;
-                }
-                Err(error) if error.error_len().is_none() => {
-                    self.buffer(&part[..=pending]);
-                    bytes = rest;
-                }
-                Err(_) => self.flush(out), // the byte starts a new character or is invalid
-            }
-        }
-        for chunk in bytes.utf8_chunks() {
+    pub fn push(&mut self, bytes: &[u8], out: &mut String) {
+        let pending = std::mem::take(&mut self.pending);
+        let joined = if pending.is_empty() { Vec::new() } else { [&pending, bytes].concat() };
+        let bytes = if pending.is_empty() { bytes } else { &joined };
+        let mut chunks = bytes.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
             out.push_str(chunk.valid());
             let invalid = chunk.invalid();
-            let at_end = invalid.as_ptr_range().end == bytes.as_ptr_range().end;
             let is_incomplete = |e: std::str::Utf8Error| e.error_len().is_none();
-            if invalid.is_empty() {
-                continue;
-            }
-            if at_end && std::str::from_utf8(invalid).is_err_and(is_incomplete) {
-                self.buffer(invalid);
-            } else {
+            if chunks.peek().is_none() && std::str::from_utf8(invalid).is_err_and(is_incomplete) {
+                self.pending = invalid.to_vec();
+            } else if !invalid.is_empty() {
                 out.push(char::REPLACEMENT_CHARACTER);
             }
         }
@@ -164,16 +143,9 @@ impl TextStream {
 
     /// End the text: append U+FFFD if a character is incomplete. The stream can be used again.
     pub fn flush(&mut self, out: &mut String) {
-        if self.length > 0 {
+        if !std::mem::take(&mut self.pending).is_empty() {
             out.push(char::REPLACEMENT_CHARACTER);
-            self.length = 0;
         }
-    }
-
-    /// Buffer the start of an incomplete character, which has at most 3 bytes.
-    fn buffer(&mut self, start: &[u8]) {
-        self.pending[..start.len()].copy_from_slice(start);
-        self.length = start.len().to_le_bytes()[0];
     }
 }
 

@@ -37,8 +37,6 @@ enum SplitStep {
     Scripts(Vec<CharacterClass>),
     /// A character for spaces, and where it is put besides.
     Metaspace(char, SpacePrefix),
-    /// A space before each piece that does not start with one.
-    Space,
     /// GPT-2's character for each byte.
     Characters,
 }
@@ -121,7 +119,7 @@ fn parts(step: &PreTokenizerStep) -> Result<Vec<SplitStep>> {
         PreTokenizerStep::ByteLevel { add_prefix_space, use_regex } => {
             let mut parts = Vec::new();
             if *add_prefix_space {
-                parts.push(SplitStep::Space);
+                parts.push(SplitStep::Metaspace(' ', SpacePrefix::Missing));
             }
             if *use_regex {
                 parts.push(split(GPT2_SPLIT, Behavior::Isolated, false)?);
@@ -146,11 +144,6 @@ impl SplitStep {
             Self::Metaspace(replacement, prefix) => {
                 pieces.each(|text, at| metaspace(text, *replacement, *prefix, at, start))
             }
-            Self::Space => pieces.each(|text, at| {
-                let begins = at > 0 || start != PartStart::Inside;
-                let adds = begins && text[0].character != ' ';
-                prepended(adds.then_some(' '), text)
-            }),
             Self::Characters => pieces.each(|text, _| characters(&text)),
         }
     }

@@ -329,7 +329,7 @@ pub fn match_lengths(regex: &str) -> (usize, usize) {
 }
 
 /// The lengths of an expression; `None` if it has an unsupported part.
-fn lengths(expr: &Expr) -> Option<(usize, usize)> {
+pub(crate) fn lengths(expr: &Expr) -> Option<(usize, usize)> {
     match expr {
         Expr::Empty | Expr::Assertion(_) => Some((0, 0)),
         // The characters of a look-around are not part of the match.

@@ -1,7 +1,7 @@
-//! Turns the tree of a pattern into a table: for every state and class of characters, the next
+//! Turns the program of a pattern into a table: for every state and class of characters, the next
 //! state, and whether a match ends before the character.
 //!
-//! The pattern becomes a program whose threads are ordered by preference: an alternative before
+//! The threads of a program are ordered by preference: an alternative before
 //! later ones, one more repetition before leaving the loop (or after, if lazy). A state of the
 //! automaton is the list of instructions at which threads wait after a character. A step runs all
 //! threads, in order, with the next character already known:
@@ -17,9 +17,9 @@
 
 use std::collections::HashMap;
 
-use crate::pretokenize::table::parse::{Classes, Node};
+use crate::pretokenize::table::classes::Classes;
+use crate::pretokenize::table::program::{Instruction, Program};
 
-const MAX_INSTRUCTIONS: usize = 4096;
 const MAX_STATES: usize = 4096;
 /// The largest number of instructions that are run to build the states: about 20 ms.
 const MAX_RUN_INSTRUCTIONS: usize = 2_000_000;
@@ -49,11 +49,10 @@ impl Automaton {
     pub(super) const START: usize = 1;
 
     /// Build the automaton; `None` if it would be too large.
-    pub(super) fn of(tree: &Node, classes: &Classes) -> Option<Self> {
-        let (program, start) = Program::of(tree, classes)?;
+    pub(super) fn of(program: &Program, classes: &Classes) -> Option<Self> {
         let symbols = classes.count() + 1;
-        let mut run = Threads::new(&program);
-        let mut states = vec![Vec::new(), vec![start]];
+        let mut run = Threads::new(program, classes);
+        let mut states = vec![Vec::new(), vec![program.start]];
         let mut numbers = HashMap::from([(Vec::new(), Self::DEAD)]);
         let mut steps = Vec::new();
         // States are numbered when they are first reached, so `states` is also the queue of those
@@ -90,104 +89,11 @@ impl Automaton {
     }
 }
 
-/// An instruction of a program. A `u64` is a set of classes, as bits; a `u32` is the index of an
-/// instruction.
-#[derive(Debug)]
-enum Instruction {
-    /// Wait for a character of these classes.
-    Character(u64, u32),
-    /// Continue if the next symbol is one of these.
-    Look(u64, u32),
-    /// Continue at both; the first is preferred.
-    Fork(u32, u32),
-    /// The end of the program.
-    Match,
-}
-
-struct Program {
-    instructions: Vec<Instruction>,
-    /// The classes of each set, as bits.
-    members: Vec<u64>,
-    /// All symbols; the highest bit is the end of the text.
-    symbols: u64,
-}
-
-impl Program {
-    /// The program, and its first instruction.
-    fn of(tree: &Node, classes: &Classes) -> Option<(Self, u32)> {
-        let symbols = u64::MAX >> (63 - classes.count());
-        let members = classes.members.clone();
-        let mut program = Self { instructions: vec![Instruction::Match], members, symbols };
-        let start = program.add(tree, 0)?;
-        Some((program, start))
-    }
-
-    fn push(&mut self, instruction: Instruction) -> Option<u32> {
-        if self.instructions.len() == MAX_INSTRUCTIONS {
-            return None;
-        }
-        self.instructions.push(instruction);
-        u32::try_from(self.instructions.len() - 1).ok()
-    }
-
-    /// Add a node that continues at `next`; returns its first instruction.
-    fn add(&mut self, node: &Node, next: u32) -> Option<u32> {
-        match node {
-            Node::Character(set) => self.push(Instruction::Character(self.members[*set], next)),
-            Node::Look { set, negated, end } => {
-                let characters = self.symbols >> 1;
-                let members = self.members[*set];
-                let members = if *negated { characters & !members } else { members };
-                let end = if *end { self.symbols & !characters } else { 0 };
-                self.push(Instruction::Look(members | end, next))
-            }
-            // From the last node to the first, because each node must know where it continues.
-            Node::Concat(nodes) => nodes.iter().rev().try_fold(next, |next, n| self.add(n, next)),
-            Node::Alternation(nodes) => {
-                let mut nodes = nodes.iter().rev();
-                let last = self.add(nodes.next()?, next)?;
-                nodes.try_fold(last, |others, node| {
-                    let first = self.add(node, next)?;
-                    self.push(Instruction::Fork(first, others))
-                })
-            }
-            Node::Repeat { node, least, most, greedy } => {
-                let mut at = match most {
-                    None => self.add_loop(node, *greedy, next)?,
-                    Some(most) => {
-                        let optional = most.saturating_sub(*least);
-                        (0..optional).try_fold(next, |at, _| {
-                            let inner = self.add(node, at)?;
-                            self.push(fork(inner, next, *greedy))
-                        })?
-                    }
-                };
-                for _ in 0..*least {
-                    at = self.add(node, at)?;
-                }
-                Some(at)
-            }
-        }
-    }
-
-    /// Any number of repetitions of a node that does not match the empty text.
-    fn add_loop(&mut self, node: &Node, greedy: bool, next: u32) -> Option<u32> {
-        // The body continues at the fork, so the fork is added first and set when the body is
-        // known.
-        let start = self.push(Instruction::Match)?;
-        let inner = self.add(node, start)?;
-        self.instructions[start as usize] = fork(inner, next, greedy);
-        Some(start)
-    }
-}
-
-fn fork(inner: u32, next: u32, greedy: bool) -> Instruction {
-    if greedy { Instruction::Fork(inner, next) } else { Instruction::Fork(next, inner) }
-}
-
 /// Runs the threads of a program.
 struct Threads<'p> {
-    program: &'p Program,
+    instructions: &'p [Instruction],
+    /// For each set, the symbols in it as bits.
+    members: &'p [u64],
     /// For each instruction, the last round in which it was reached, and the last round in which a
     /// thread waited at it.
     reached: Vec<usize>,
@@ -199,9 +105,10 @@ struct Threads<'p> {
 }
 
 impl<'p> Threads<'p> {
-    fn new(program: &'p Program) -> Self {
-        let never = vec![0; program.instructions.len()];
-        Self { program, reached: never.clone(), waited: never, round: 0, stack: vec![], steps: 0 }
+    fn new(program: &'p Program, classes: &'p Classes) -> Self {
+        let (instructions, members) = (&program.instructions[..], &classes.members[..]);
+        let [reached, waited] = [0, 0].map(|never| vec![never; instructions.len()]);
+        Self { instructions, members, reached, waited, round: 0, stack: vec![], steps: 0 }
     }
 
     /// The threads that remain after `symbol`, and whether a match ends before it.
@@ -216,14 +123,14 @@ impl<'p> Threads<'p> {
             if std::mem::replace(&mut self.reached[at as usize], self.round) == self.round {
                 continue;
             }
-            match self.program.instructions[at as usize] {
-                Instruction::Character(members, next) if members >> symbol & 1 != 0 => {
+            match self.instructions[at as usize] {
+                Instruction::Character(set, next) if self.members[set] >> symbol & 1 != 0 => {
                     let waited = &mut self.waited[next as usize];
                     if std::mem::replace(waited, self.round) != self.round {
                         left.push(next);
                     }
                 }
-                Instruction::Look(members, next) if members >> symbol & 1 != 0 => {
+                Instruction::Look(set, next) if self.members[set] >> symbol & 1 != 0 => {
                     self.stack.push(next);
                 }
                 // The stack returns the preferred thread first, and all that it forks before the

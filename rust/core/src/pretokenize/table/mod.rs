@@ -1,7 +1,7 @@
 //! Splits by any pattern whose matches an automaton can find, without a regular-expression engine.
 //!
-//! [`parse`] reads the pattern, or rejects it; [`classes`] computes the classes of characters that
-//! it distinguishes; [`automaton`] builds the table. This file runs the table, in two ways:
+//! [`program`] compiles the pattern, or rejects it; [`classes`] computes the classes of characters
+//! that it distinguishes; [`automaton`] builds the table. This file runs the table, in two ways:
 //!
 //! - [`TableSplitter::step`] is the plain reference: it reads from the start of a pretoken until no
 //!   match can follow, and returns to the end of the last match.
@@ -16,7 +16,8 @@
 //! ignored.
 
 mod automaton;
-mod parse;
+mod classes;
+mod program;
 mod skip;
 #[cfg(test)]
 mod tests;
@@ -27,7 +28,8 @@ use crate::error::Result;
 use crate::pretokenize::ends::{Boundary, PretokenEnds};
 use crate::search::Budget;
 use automaton::{Automaton, EMIT, FLAG_BITS, MATCH, STOP};
-use parse::Classes;
+use classes::Classes;
+use program::Program;
 use skip::{STRIDE_BYTES, Skip};
 
 /// Splits texts with the automaton of a pattern.
@@ -56,9 +58,9 @@ const MAX_RUN_BYTES: usize = 1024;
 impl TableSplitter {
     /// `None` if the automaton would not be exact, or would be too large.
     pub(super) fn new(regex: &str) -> Option<Self> {
-        let (tree, sets) = parse::parse(regex)?;
-        let classes = Classes::of(&sets)?;
-        let automaton = Automaton::of(&tree, &classes)?;
+        let program = Program::of(regex)?;
+        let classes = Classes::of(&program.sets)?;
+        let automaton = Automaton::of(&program, &classes)?;
         let count = classes.count();
         let states = 0..automaton.count();
         let entry = |state| (0..count).map(move |class| (state, class));
