@@ -101,6 +101,15 @@ pub(crate) fn unknown_id(vocabulary: &Vocabulary, id: impl Display) -> Error {
     Error::UnknownId { id: id.to_string(), vocab_size: vocabulary.len() }
 }
 
+/// The text of bytes, with U+FFFD for each part that is not UTF-8.
+pub(crate) fn lossy(bytes: Vec<u8>) -> Result<String> {
+    String::from_utf8(bytes).or_else(|error| {
+        // A byte that is not UTF-8 becomes a character of three bytes, in a string that doubles.
+        memory::check(6 * error.as_bytes().len())?;
+        Ok(String::from_utf8_lossy(error.as_bytes()).into_owned())
+    })
+}
+
 /// Converts bytes that arrive in pieces into text, without splitting characters.
 ///
 /// Each maximal invalid part becomes U+FFFD. The output, concatenated, equals
@@ -277,9 +286,7 @@ fn of_bytes(names: &[String]) -> Result<String> {
             None => bytes.extend_from_slice(name.as_bytes()),
         }
     }
-    // A byte that is not UTF-8 becomes a character of three bytes.
-    memory::check(3 * bytes.len())?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    lossy(bytes)
 }
 
 /// Runs of names of bytes become their text, or U+FFFD for each if they are not UTF-8.

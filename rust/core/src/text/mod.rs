@@ -186,68 +186,53 @@ impl<'a> Text<'a> {
         most: usize,
         condition: impl Fn(char, char) -> bool,
     ) -> Option<usize> {
-        fn find<U: Copy + Into<u32>>(
+        fn near<U: Copy + Into<u32>>(
             units: &[U],
             from: usize,
             most: usize,
-            condition: impl Fn(char, char) -> bool,
-        ) -> Option<usize> {
-            let character = |unit: U| char::from_u32(unit.into());
-            let is_found = |pair: &[U]| {
-                // A surrogate is no character, so no boundary is next to one.
-                let characters = character(pair[0]).zip(character(pair[1]));
-                characters.is_some_and(|(before, after)| condition(before, after))
-            };
-            let mut pairs = units.get(from..)?.windows(2).take(most);
-            pairs.position(is_found).map(|at| from + at + 1)
+        ) -> impl Iterator<Item = (usize, Option<char>)> {
+            let near = units.iter().enumerate().skip(from).take(most.saturating_add(1));
+            near.map(|(at, &unit)| (at, char::from_u32(unit.into())))
         }
         match self {
-            Self::Utf8(text) => find_in_text(text, from, most, condition),
-            Self::Bytes(bytes) | Self::Lossy(bytes) => find_in_utf8(bytes, from, most, condition),
-            Self::Latin1(bytes) => find(bytes, from, most, condition),
-            Self::Utf16(units) => find(units, from, most, condition),
-            Self::Utf32(units) => find(units, from, most, condition),
+            Self::Utf8(text) => {
+                let start = (from..text.len()).find(|&at| text.is_char_boundary(at))?;
+                let chars = text[start..].char_indices().take_while(|(at, _)| *at < most);
+                find_between(chars.map(|(at, c)| (start + at, Some(c))), condition)
+            }
+            Self::Bytes(bytes) | Self::Lossy(bytes) => {
+                let within = &bytes[..bytes.len().min(from.saturating_add(most))];
+                let cut = within.get(from..)?.iter().take_while(|&&byte| !starts_char(byte));
+                let mut end = from + cut.count();
+                let chars = within[end..].utf8_chunks().flat_map(|chunk| {
+                    let start = end;
+                    end += chunk.valid().len() + chunk.invalid().len();
+                    let valid = chunk.valid().char_indices();
+                    valid.map(move |(at, c)| (start + at, Some(c))).chain([(end, None)])
+                });
+                find_between(chars, condition)
+            }
+            Self::Latin1(bytes) => find_between(near(bytes, from, most), condition),
+            Self::Utf16(units) => find_between(near(units, from, most), condition),
+            Self::Utf32(units) => find_between(near(units, from, most), condition),
         }
     }
 }
 
-/// [`Text::find_boundary`] in UTF-8.
-fn find_in_text(
-    text: &str,
-    from: usize,
-    most: usize,
+/// The first position between two adjacent characters for which `condition` holds. No boundary is next
+/// to `None`, a surrogate or bytes that are not UTF-8.
+fn find_between(
+    chars: impl Iterator<Item = (usize, Option<char>)>,
     condition: impl Fn(char, char) -> bool,
 ) -> Option<usize> {
-    let start = (from..text.len()).find(|&at| text.is_char_boundary(at))?;
-    let mut characters = text[start..].char_indices().take_while(|(at, _)| *at < most);
-    let (_, mut before) = characters.next()?;
     // In a run of the same character, the pairs are equal and need not be tested again.
-    let mut tested = None;
-    for (at, after) in characters {
-        let pair = Some((before, after));
-        if tested != pair && condition(before, after) {
-            return Some(start + at);
+    let (mut before, mut tested) = (None, None);
+    for (at, after) in chars {
+        let pair = before.zip(after);
+        if tested != pair && pair.is_some_and(|(before, after)| condition(before, after)) {
+            return Some(at);
         }
         (tested, before) = (pair, after);
-    }
-    None
-}
-
-/// [`Text::find_boundary`] in bytes that may be invalid UTF-8: between two valid characters.
-fn find_in_utf8(
-    bytes: &[u8],
-    from: usize,
-    most: usize,
-    condition: impl Fn(char, char) -> bool,
-) -> Option<usize> {
-    let within = &bytes[..bytes.len().min(from.saturating_add(most))];
-    let mut start =
-        from + within.get(from..)?.iter().take_while(|&&byte| !starts_char(byte)).count();
-    for chunk in within[start..].utf8_chunks() {
-        if let Some(at) = find_in_text(chunk.valid(), 0, most, &condition) {
-            return Some(start + at);
-        }
-        start += chunk.valid().len() + chunk.invalid().len();
     }
     None
 }

@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
-use crate::decode::{self, CompiledSteps, Number, TextStream};
+use crate::decode::{self, CompiledSteps, Number};
 use crate::encode::encoder::Encoder;
 use crate::encode::pretoken::{MergeTables, PretokenEncoder};
 use crate::encode::special::special_id;
@@ -395,15 +395,7 @@ impl Tokenizer {
     /// # Ok::<(), bytepair::Error>(())
     /// ```
     pub fn decode(&self, ids: &[u32]) -> Result<String> {
-        let bytes = self.decode_bytes(ids)?;
-        String::from_utf8(bytes).or_else(|error| {
-            let mut text = String::new();
-            let mut stream = TextStream::default();
-            memory::reserve_text(&mut text, 3 * error.as_bytes().len())?;
-            stream.push(error.as_bytes(), &mut text);
-            stream.flush(&mut text);
-            Ok(text)
-        })
+        decode::lossy(self.decode_bytes(ids)?)
     }
 
     /// The concatenated bytes of `ids`, without the space that encoding may put before a text; or, if

@@ -87,17 +87,21 @@ impl Tokenizer {
         self.check_lengths(&spans.ids[covering.clone()], text.len())?;
         spans.bytes = memory::with_room(spans.ids.len())?;
         spans.chars = memory::with_room(spans.ids.len())?;
-        let mut position = SpanPosition::default();
-        for index in 0..spans.ids.len() {
+        // The rest of the text, and the number of characters that start before it.
+        let (mut rest, mut chars) = (text.as_bytes(), 0);
+        for (index, &id) in spans.ids.iter().enumerate() {
             if index % IDS_BETWEEN_POLLS == 0 {
                 interrupt::poll_now()?;
             }
-            let id = spans.ids[index];
-            let length =
-                if covering.contains(&index) { self.vocabulary().token_length(id) } else { 0 };
-            let (bytes, chars) = position.advance(text.as_bytes(), length);
-            spans.bytes.push(bytes);
-            spans.chars.push(chars);
+            let adds = !covering.contains(&index);
+            let length = if adds { 0 } else { self.vocabulary().token_length(id) };
+            let (token, after) = rest.split_at(length);
+            let is_inside = token.first().is_some_and(|&byte| !starts_char(byte));
+            let (start, first) = (text.len() - rest.len(), chars - usize::from(is_inside));
+            chars += count_chars(token);
+            spans.bytes.push([start, start + length].map(number));
+            spans.chars.push([first, chars].map(number));
+            rest = after;
         }
         Ok(spans)
     }
@@ -190,27 +194,6 @@ impl Tokenizer {
 /// The first of the positions that is not inside a character.
 fn boundary(mut positions: impl Iterator<Item = usize>, text: &str) -> usize {
     positions.find(|&at| text.is_char_boundary(at)).unwrap_or(0)
-}
-
-/// A position in a text, in bytes and in characters.
-#[derive(Default)]
-struct SpanPosition {
-    bytes: usize,
-    /// The number of characters that start before the position.
-    chars: usize,
-}
-
-impl SpanPosition {
-    /// Advance by `length` bytes; returns the span of these bytes, in bytes and in characters.
-    fn advance(&mut self, text: &[u8], length: usize) -> ([i64; 2], [i64; 2]) {
-        let end = self.bytes + length;
-        let inside = length > 0 && !starts_char(text[self.bytes]);
-        let first = self.chars - usize::from(inside);
-        self.chars += count_chars(&text[self.bytes..end]);
-        let bytes = [self.bytes, end].map(number);
-        self.bytes = end;
-        (bytes, [first, self.chars].map(number))
-    }
 }
 
 fn number(position: usize) -> i64 {
