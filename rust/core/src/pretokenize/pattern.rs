@@ -10,7 +10,7 @@
 use std::fmt::{self, Display};
 
 use crate::error::{Error, Result};
-use crate::rules::{Behavior, PreTokenizer, PreTokenizerStep, TextRules};
+use crate::rules::{PreTokenizer, PreTokenizerStep, TextRules};
 
 /// The version of Unicode of the character classes in patterns.
 pub const UNICODE_VERSION: &str = "16.0.0";
@@ -181,13 +181,8 @@ impl PreTokenizer {
     /// # Ok::<(), bytepair::Error>(())
     /// ```
     pub fn pattern(&self) -> Option<Pattern> {
-        let regex = |step: &PreTokenizerStep| match step {
-            PreTokenizerStep::Split { regex, behavior: Behavior::Isolated, .. } => {
-                Some(regex.clone())
-            }
-            _ => None,
-        };
-        Pattern::in_steps(self.steps.iter().map(regex).collect::<Option<Vec<_>>>()?).ok()
+        let regexes = self.steps.iter().map(PreTokenizerStep::isolated_regex);
+        Pattern::in_steps(regexes.collect::<Option<Vec<_>>>()?).ok()
     }
 }
 

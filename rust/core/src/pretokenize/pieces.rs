@@ -11,8 +11,9 @@ use crate::error::Result;
 use crate::memory;
 use crate::rules::growth::TextGrowth;
 use crate::rules::normalize::{
-    AlignedChar, AlignedText, BYTES_PER_CHAR, CharacterClass, Searchable, prepended, utf8_bytes,
+    AlignedChar, AlignedText, BYTES_PER_CHAR, Searchable, prepended, utf8_bytes,
 };
+use crate::rules::normalizer::CharacterClass;
 use crate::rules::pre_tokenizer::character;
 use crate::rules::pre_tokenizer::{GPT2_SPLIT, PUNCTUATION};
 use crate::rules::{Behavior, PartStart, PreTokenizer, PreTokenizerStep, SpacePrefix};

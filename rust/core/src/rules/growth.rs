@@ -5,7 +5,7 @@
 //! is the time of searches.
 
 use super::normalizer::{Normalizer, NormalizerStep, ReplacePattern};
-use super::{Decoder, DecoderStep, PostProcessor, PreTokenizerStep, TextRules};
+use super::{DecoderStep, PostProcessor, PreTokenizerStep, TextRules};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::search::Budget;
@@ -107,33 +107,21 @@ impl TextRules {
     /// Fails if the rules have more steps, or longer affixes of symbols, than any published tokenizer,
     /// or pieces of no length.
     pub(crate) fn check_bounds(&self) -> Result<()> {
-        let decoder = match &self.decoder {
-            Decoder::Bytes => 0,
-            Decoder::Steps(steps) => steps.len(),
-        };
         let symbols = self.symbols.iter().flat_map(|symbols| [&symbols.prefix, &symbols.suffix]);
         let PostProcessor { single, pair, .. } = &self.post_processor;
-        let ids = single.iter().chain(pair).map(|piece| piece.ids().len());
-        let is_empty = |step: &PreTokenizerStep| matches!(step, PreTokenizerStep::FixedLength(0));
+        let entries = single.iter().chain(pair).map(|piece| piece.ids().len());
+        let entries = entries.chain([single.len(), pair.len()]).max().unwrap_or(0);
+        let affix = symbols.map(String::len).max().unwrap_or(0);
+        let steps = &self.pre_tokenizer.steps;
+        let is_empty = |step: &&PreTokenizerStep| matches!(step, PreTokenizerStep::FixedLength(0));
+        let empty = steps.iter().filter(is_empty).count();
         let most = [
             ("steps of the normalizer", self.normalizer.steps.len(), MAX_STEPS),
-            ("steps of the pre-tokenizer", self.pre_tokenizer.steps.len(), MAX_STEPS),
-            ("steps of the decoder", decoder, MAX_STEPS),
-            (
-                "entries in a list of the post-processor",
-                ids.chain([single.len(), pair.len()]).max().unwrap_or(0),
-                MAX_ENTRIES,
-            ),
-            (
-                "bytes of an affix of symbols",
-                symbols.map(String::len).max().unwrap_or(0),
-                MAX_AFFIX_BYTES,
-            ),
-            (
-                "steps with pieces of no length",
-                self.pre_tokenizer.steps.iter().filter(|step| is_empty(step)).count(),
-                0,
-            ),
+            ("steps of the pre-tokenizer", steps.len(), MAX_STEPS),
+            ("steps of the decoder", self.decoder.steps().len(), MAX_STEPS),
+            ("entries in a list of the post-processor", entries, MAX_ENTRIES),
+            ("bytes of an affix of symbols", affix, MAX_AFFIX_BYTES),
+            ("steps with pieces of no length", empty, 0),
         ];
         match most.into_iter().find(|(_, count, most)| count > most) {
             None => self.check_expressions(),
@@ -144,15 +132,11 @@ impl TextRules {
     }
 
     fn check_expressions(&self) -> Result<()> {
-        let steps: &[DecoderStep] = match &self.decoder {
-            Decoder::Bytes => &[],
-            Decoder::Steps(steps) => steps,
-        };
         let in_pre_tokenizer = self.pre_tokenizer.steps.iter().map(|step| match step {
             PreTokenizerStep::Split { regex, .. } => written_bytes(regex),
             _ => 0,
         });
-        let in_decoder = steps.iter().map(|step| match step {
+        let in_decoder = self.decoder.steps().iter().map(|step| match step {
             DecoderStep::Replace { pattern, .. } => pattern_bytes(pattern),
             _ => 0,
         });

@@ -109,11 +109,7 @@ impl TextRules {
         let third = |piece: &TemplatePiece| matches!(piece, TemplatePiece::Text { which: 2.., .. });
         // No scheme of `Metaspace` puts a space before a space.
         let impossible = |step: &PreTokenizerStep| {
-            matches!(
-                step,
-                PreTokenizerStep::FixedLength(0)
-                    | PreTokenizerStep::Metaspace { prefix: SpacePrefix::Always, .. }
-            )
+            matches!(step, PreTokenizerStep::Metaspace { prefix: SpacePrefix::Always, .. })
         };
         !pieces.any(third) && !self.pre_tokenizer.steps.iter().any(impossible)
     }

@@ -3,7 +3,8 @@
 //! [`Form`](super::normalizer::Form) is the fast way for the usual normalizers, which need no spans. Source:
 //! the normalizers of Hugging Face `tokenizers` 0.23.
 
-use regex_syntax::hir::{Class, HirKind};
+use std::sync::LazyLock;
+
 use unicode_normalization::char::{
     canonical_combining_class, compose, decompose_canonical, decompose_compatible,
 };
@@ -11,54 +12,30 @@ use unicode_normalization::char::{
 use crate::error::Result;
 use crate::memory;
 use crate::rules::growth::{TextGrowth, check_expressions, expression_bytes};
-use crate::rules::normalizer::is_younger;
-use crate::rules::normalizer::{META, Normalizer, NormalizerStep, PartStart, ReplacePattern};
+use crate::rules::normalizer::{
+    CharacterClass, META, Normalizer, NormalizerStep, PartStart, ReplacePattern, is_younger,
+};
 use crate::search::Expression;
 
-/// A normalizer, ready to use.
+/// A normalizer, ready to use: each step, with the expression of what it replaces.
 #[derive(Debug, Clone)]
-pub(crate) struct CompiledNormalizer {
-    steps: Vec<CompiledStep>,
-}
-
-/// A step, with what must be compiled.
-#[derive(Debug, Clone)]
-enum CompiledStep {
-    Plain(NormalizerStep),
-    StripAccents(CharacterClass),
-    Replace(Expression, String),
-}
+pub(crate) struct CompiledNormalizer(Vec<(NormalizerStep, Option<Expression>)>);
 
 /// Combining marks, as Unicode 9 has them.
-const MARKS: &str = r"[\p{M}&&\p{Age=9.0}]";
-
-impl CompiledStep {
-    /// The name of this kind of step.
-    fn kind(&self) -> &'static str {
-        match self {
-            Self::Plain(step) => step.kind(),
-            Self::StripAccents(_) => NormalizerStep::StripAccents.kind(),
-            Self::Replace(..) => "Replace",
-        }
-    }
-}
+static MARKS: LazyLock<CharacterClass> =
+    LazyLock::new(|| CharacterClass::new(r"[\p{M}&&\p{Age=9.0}]"));
 
 impl CompiledNormalizer {
     /// Fails if a regular expression does not compile, or if all are too long.
     pub(crate) fn new(normalizer: &Normalizer) -> Result<Self> {
         check_expressions(expression_bytes(normalizer))?;
-        let step = |step: &NormalizerStep| {
-            Ok(match step {
-                NormalizerStep::StripAccents => {
-                    CompiledStep::StripAccents(CharacterClass::new(MARKS))
-                }
-                NormalizerStep::Replace { pattern, content } => {
-                    CompiledStep::Replace(Expression::new(&expression(pattern))?, content.clone())
-                }
-                other => CompiledStep::Plain(other.clone()),
-            })
+        let step = |step: &NormalizerStep| match step {
+            NormalizerStep::Replace { pattern, .. } => {
+                Ok((step.clone(), Some(Expression::new(&expression(pattern))?)))
+            }
+            _ => Ok((step.clone(), None)),
         };
-        Ok(Self { steps: normalizer.steps.iter().map(step).collect::<Result<_>>()? })
+        normalizer.steps.iter().map(step).collect::<Result<_>>().map(Self)
     }
 
     /// A name, normalized as a part of a text that follows an added token is.
@@ -77,19 +54,13 @@ impl CompiledNormalizer {
         start: PartStart,
         growth: &mut TextGrowth,
     ) -> Result<AlignedText> {
-        for (number, step) in self.steps.iter().enumerate() {
+        for (number, (step, expression)) in self.0.iter().enumerate() {
             growth.begin("normalizer", number, step.kind());
-            text = match step {
-                CompiledStep::Plain(step) => plain_step(step, text, start)?,
-                CompiledStep::StripAccents(marks) => {
-                    text.retain(|c| !marks.has(c.character));
-                    text
-                }
-                CompiledStep::Replace(expression, content) => {
-                    replaced(&text, expression, content, growth)?
-                }
-            };
-            if !matches!(step, CompiledStep::Replace(..)) {
+            if let (NormalizerStep::Replace { content, .. }, Some(expression)) = (step, expression)
+            {
+                text = replaced(&text, expression, content, growth)?;
+            } else {
+                text = plain_step(step, text, start)?;
                 growth.add(utf8_bytes(&text))?;
             }
         }
@@ -120,6 +91,10 @@ fn plain_step(
         NormalizerStep::Nfd => by_pieces(&text, |text| changed(text, &decomposed(text, false)?)),
         NormalizerStep::Nfkd => by_pieces(&text, |text| changed(text, &decomposed(text, true)?)),
         NormalizerStep::Lowercase => lower(&text),
+        NormalizerStep::StripAccents => {
+            text.retain(|c| !MARKS.has(c.character));
+            Ok(text)
+        }
         NormalizerStep::Strip { left, right } => Ok(stripped(text, *left, *right)),
         NormalizerStep::Prepend(before) if start != PartStart::Inside => {
             prepended(before.chars(), text)
@@ -277,34 +252,6 @@ fn composed(characters: Vec<ChangedChar>) -> Result<Vec<ChangedChar>> {
         last_class = class;
     }
     Ok(result)
-}
-
-/// A set of characters.
-#[derive(Debug, Clone)]
-pub(crate) struct CharacterClass {
-    /// The first and the last character of each range, in order.
-    ranges: Vec<(char, char)>,
-}
-
-impl CharacterClass {
-    /// The class of a constant expression such as `[\p{L}\p{N}]`.
-    ///
-    /// # Panics
-    ///
-    /// If the expression is no class.
-    pub(crate) fn new(class: &str) -> Self {
-        let hir = regex_syntax::parse(class).expect("the class is constant");
-        let HirKind::Class(Class::Unicode(class)) = hir.kind() else {
-            unreachable!("the expression is a class of characters")
-        };
-        Self { ranges: class.ranges().iter().map(|range| (range.start(), range.end())).collect() }
-    }
-
-    /// Whether a character is in the class.
-    pub(crate) fn has(&self, character: char) -> bool {
-        let at = self.ranges.partition_point(|&(_, last)| last < character);
-        self.ranges.get(at).is_some_and(|&(first, _)| first <= character)
-    }
 }
 
 // ---------------------------------------------------------------------------- aligned text

@@ -87,6 +87,13 @@ pub enum Decoder {
     Steps(Vec<DecoderStep>),
 }
 
+impl Decoder {
+    /// The steps; those of bytes have none.
+    pub(crate) fn steps(&self) -> &[DecoderStep] {
+        if let Self::Steps(steps) = self { steps } else { &[] }
+    }
+}
+
 /// One step of a decoder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DecoderStep {

@@ -92,6 +92,14 @@ impl PreTokenizerStep {
         Self::Split { regex: regex.into(), behavior: Behavior::Isolated, invert: false }
     }
 
+    /// The regular expression of a split whose matches are pieces of their own.
+    pub(crate) fn isolated_regex(&self) -> Option<&str> {
+        match self {
+            Self::Split { regex, behavior: Behavior::Isolated, .. } => Some(regex),
+            _ => None,
+        }
+    }
+
     /// The name of this kind of step in a `tokenizer.json`.
     ///
     /// ```
