@@ -78,10 +78,9 @@ pub(crate) fn python(error: &Error) -> PyErr {
     let text = || Arguments::of(shortened(error.problem()), error.hint());
     match error {
         Error::Pattern { .. } | Error::PatternName { .. } => PatternError::new_err(text()),
-        Error::Split { .. }
-        | Error::Growth { .. }
-        | Error::UncoveredByte { .. }
-        | Error::UncoveredText { .. } => SplitError::new_err(text()),
+        Error::Split { .. } | Error::Growth { .. } | Error::Uncovered { .. } => {
+            SplitError::new_err(text())
+        }
         Error::UnknownId { .. } => UnknownIdError::new_err(text()),
         Error::UnknownSpecial { .. } | Error::SpecialInText { .. } => {
             SpecialTokenError::new_err(text())
@@ -92,10 +91,9 @@ pub(crate) fn python(error: &Error) -> PyErr {
         Error::File { .. } | Error::Contradiction => FileFormatError::new_err(text()),
         Error::Format { place, reason } => FormatError::new_err(at(place, reason)),
         Error::Unsupported { place, reason } => UnsupportedError::new_err(at(place, reason)),
-        Error::TextNotUtf8 { .. }
-        | Error::Row { .. }
-        | Error::Document { .. }
-        | Error::FileNotUtf8 { .. } => CorpusError::new_err(text()),
+        Error::TextNotUtf8 { .. } | Error::Document { .. } | Error::FileNotUtf8 { .. } => {
+            CorpusError::new_err(text())
+        }
         // An option of reading a corpus matters.
         Error::Unreadable { reason, .. } if !reason.hint().python.is_empty() => {
             CorpusError::new_err(text())

@@ -113,17 +113,14 @@ impl Tokenizer {
         options: &EncodeOptions,
         threads: usize,
     ) -> Result<Arrays<T>> {
-        let unreadable = |error: &io::Error| Error::Unreadable {
-            path: path.display().to_string(),
-            reason: error.to_string().into(),
-        };
+        let unreadable = |error: &io::Error| Error::unreadable(path, error.to_string());
         // SAFETY: unless `file.reads` is set, the caller guarantees that nobody changes the file
         // before the call ends, and `content` does not outlive the call.
         let content = unsafe { open(path, file.reads) };
         let content = content.map_err(|error| Error::of_io(&error, unreadable))?;
         if let Some(reason) = pointer(&content) {
-            let path = path.display().to_string();
-            return Err(Error::Document { path, line: None, reason });
+            let place = path.display().to_string();
+            return Err(Error::Document { place, reason });
         }
         let documents = || documents(&content, &file.separator);
         let text = |bytes| if file.lossy { Text::Lossy(bytes) } else { Text::Bytes(bytes) };

@@ -94,8 +94,7 @@ impl CorpusFile {
             FileKind::Jsonl | FileKind::Lines => FETCH_AGAIN_OR_SKIP,
         };
         Error::of_io(error, |_| Error::Document {
-            path,
-            line: None,
+            place: path,
             reason: match stand_in_at(&self.path).filter(|_| is_damage) {
                 Some(reason) => reason,
                 None => Reason::new(format!("it cannot be read: {error}"), hint),

@@ -134,7 +134,7 @@ impl Documents {
         options: &DocumentOptions,
     ) -> Result<()> {
         let path = || file.path.display().to_string();
-        let wrong = |reason| Error::Document { path: path(), line: None, reason };
+        let wrong = |reason| Error::Document { place: path(), reason };
         if block.is_too_long {
             let reason = longer_than("document", options.bounds.document_bytes);
             return self.skip_or_fail(0, reason, options.on_error, wrong);
@@ -169,8 +169,8 @@ impl Documents {
         options: &DocumentOptions,
     ) -> Result<()> {
         let error_at = |line| {
-            let (path, line) = (file.path.display().to_string(), Some(block.start.line + line + 1));
-            move |reason| Error::Document { path, line, reason }
+            let place = format!("{}, line {}", file.path.display(), block.start.line + line + 1);
+            move |reason| Error::Document { place, reason }
         };
         if block.is_too_long {
             let reason = longer_than("line", options.bounds.document_bytes);
@@ -189,8 +189,8 @@ impl Documents {
                 Err(LineError::Fatal(error)) => return Err(error),
                 Err(LineError::Invalid(reason)) => {
                     if let Some(reason) = stand_in(line).filter(|_| is_first(row)) {
-                        let path = file.path.display().to_string();
-                        return Err(Error::Document { path, line: None, reason });
+                        let place = file.path.display().to_string();
+                        return Err(Error::Document { place, reason });
                     }
                     // A part of its text may have been appended.
                     self.bytes.truncate(start);
@@ -241,8 +241,8 @@ impl Documents {
             Err(LineError::Fatal(error)) => Err(error),
             Err(LineError::Invalid(reason)) => {
                 self.bytes.truncate(start);
-                let path = || path.display().to_string();
-                let wrong = |reason| Error::Row { path: path(), row, reason };
+                let place = || format!("{}, row {row}", path.display());
+                let wrong = |reason| Error::Document { place: place(), reason };
                 self.skip_or_fail(row, reason, options.on_error, wrong)
             }
         }
@@ -407,13 +407,13 @@ impl FieldTally {
         if file.kind != FileKind::Jsonl || self.rows == 0 || self.with_text > 0 {
             return Ok(());
         }
-        let path = file.path.display().to_string();
+        let place = file.path.display().to_string();
         let keys = self.keys.join(", ");
         let keys = if keys.is_empty() { "no fields".to_owned() } else { keys };
         let text =
             format!("no object has a field '{field}' with a text; the first object has {keys}");
         let reason = Reason::new(text, OTHER_COLUMN);
-        Err(Error::Document { path, line: None, reason })
+        Err(Error::Document { place, reason })
     }
 }
 

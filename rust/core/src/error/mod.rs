@@ -85,15 +85,10 @@ pub enum Error {
         /// The byte offset of the special token in the text.
         at: usize,
     },
-    /// A byte that no token of the vocabulary covers.
-    UncoveredByte {
-        /// The byte.
-        byte: u8,
-    },
-    /// A part of a text that no token covers, in a vocabulary without an unknown token.
-    UncoveredText {
-        /// The part.
-        text: String,
+    /// A part of a text that no token of the vocabulary covers.
+    Uncovered {
+        /// The part: a byte such as `the byte 0x0A`, or a text in quotation marks.
+        part: String,
     },
     /// A step of the text rules makes too much of a text.
     Growth {
@@ -107,15 +102,6 @@ pub enum Error {
         /// The byte offset of the first invalid sequence in the text.
         at: usize,
     },
-    /// A row of a parquet file cannot be read.
-    Row {
-        /// The file.
-        path: String,
-        /// The row, from 0.
-        row: u64,
-        /// What is wrong with it.
-        reason: Reason,
-    },
     /// A text file is not UTF-8.
     FileNotUtf8 {
         /// The file.
@@ -125,10 +111,8 @@ pub enum Error {
     },
     /// A document of a file cannot be read.
     Document {
-        /// The file.
-        path: String,
-        /// The line, counted from 1, if the file has lines.
-        line: Option<u64>,
+        /// The file, and its line (from 1) or its row (from 0), if it has lines or rows.
+        place: String,
         /// What is wrong with it.
         reason: Reason,
     },
@@ -240,7 +224,7 @@ impl Error {
     pub fn hint(&self) -> Hint {
         match self {
             Self::SpecialInText { .. } => reason::SPECIAL_IN_TEXT,
-            Self::UncoveredByte { .. } | Self::UncoveredText { .. } => reason::DROP_UNCOVERED,
+            Self::Uncovered { .. } => reason::DROP_UNCOVERED,
             Self::FileNotUtf8 { .. } => *REPAIR,
             Self::Contradiction => reason::LOAD_AGAIN,
             Self::Split { .. } => {
@@ -260,7 +244,6 @@ impl Error {
             Self::TextNotUtf8 { .. } => Hint::new("repair it, or replace invalid bytes"),
             Self::Vocabulary { reason }
             | Self::File { reason, .. }
-            | Self::Row { reason, .. }
             | Self::Document { reason, .. }
             | Self::Unreadable { reason, .. }
             | Self::Format { reason, .. }
@@ -285,7 +268,6 @@ impl Error {
     /// let error = bytepair::Error::SpecialInText { name: "<|bos|>".to_owned(), at: 3 };
     /// assert_eq!(error.problem(), "the text contains the special token \"<|bos|>\" at byte 3");
     /// ```
-    #[expect(clippy::too_many_lines, reason = "one message for each variant")]
     pub fn problem(&self) -> String {
         match self {
             Self::Pattern { pattern, at, reason } => pattern_problem(pattern, *at, reason),
@@ -304,28 +286,20 @@ impl Error {
             Self::SpecialInText { name, at } => {
                 format!("the text contains the special token {name:?} at byte {at}")
             }
-            Self::UncoveredByte { byte } => format!(
-                "the byte 0x{byte:02X} occurs in the text but no token of the vocabulary covers it"
-            ),
-            Self::UncoveredText { text } => {
-                format!("{text:?} occurs in the text but no token of the vocabulary covers it")
+            Self::Uncovered { part } => {
+                format!("{part} occurs in the text but no token of the vocabulary covers it")
             }
             Self::TextNotUtf8 { document, at } => {
                 format!("document {document} is not UTF-8 at byte {at}")
             }
-            Self::Row { path, row, reason } => format!("{path}, row {row}: {}", reason.text()),
             Self::FileNotUtf8 { path, at } => format!("{path} is not UTF-8 at byte {at}"),
-            Self::Document { path, line: Some(line), reason } => {
-                format!("{path}, line {line}: {}", reason.text())
-            }
-            Self::Document { path, line: None, reason } => format!("{path}: {}", reason.text()),
             Self::Unreadable { path, reason } => {
                 format!("{path} cannot be read: {}", reason.text())
             }
             Self::Unwritable { path, reason } => format!("{path} cannot be written: {reason}"),
-            Self::Format { place, reason } | Self::Unsupported { place, reason } => {
-                format!("{place}: {}", reason.text())
-            }
+            Self::Document { place, reason }
+            | Self::Format { place, reason }
+            | Self::Unsupported { place, reason } => format!("{place}: {}", reason.text()),
             Self::TooLong { conversation, length, width } => format!(
                 "conversation {conversation} has {length} ids and does not fit a row of {width}"
             ),
@@ -356,6 +330,16 @@ impl Error {
     /// A vocabulary breaks a rule, with what to do about it.
     pub(crate) fn vocabulary(text: impl Into<String>, hint: &'static Hint) -> Self {
         Self::Vocabulary { reason: Reason::new(text, hint) }
+    }
+
+    /// A file cannot be read.
+    pub(crate) fn unreadable(path: &Path, reason: impl Into<Reason>) -> Self {
+        Self::Unreadable { path: path.display().to_string(), reason: reason.into() }
+    }
+
+    /// A file cannot be written.
+    pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Self {
+        Self::Unwritable { path: path.display().to_string(), reason: error.to_string() }
     }
 
     /// The error of this crate that an I/O error wraps; without one, the result of `otherwise`.

@@ -70,11 +70,7 @@ impl Counts {
                 other => io::Error::other(other),
             })
         });
-        let unwritable = |error: &io::Error| Error::Unwritable {
-            path: path.display().to_string(),
-            reason: error.to_string(),
-        };
-        written.map_err(|error| Error::of_io(&error, unwritable))
+        written.map_err(|error| Error::of_io(&error, |error| Error::unwritable(path, error)))
     }
 }
 

@@ -235,7 +235,7 @@ impl SymbolMerger {
             } else if self.drops_uncovered && unknown.is_none() {
                 dropped += size;
             } else {
-                let uncovered = || Error::UncoveredText { text: name.clone() };
+                let uncovered = || Error::Uncovered { part: format!("{name:?}") };
                 let unknown = unknown.ok_or_else(uncovered)?;
                 if pending > 0 && !fuse_unknown {
                     ids.push((unknown, pending));

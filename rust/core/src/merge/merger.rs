@@ -44,7 +44,7 @@ impl Merger {
         out: &mut Vec<u32>,
     ) -> Result<()> {
         if let Some(byte) = self.symbols.uncovered(pretoken) {
-            return Err(Error::UncoveredByte { byte });
+            return Err(Error::Uncovered { part: format!("the byte 0x{byte:02X}") });
         }
         let Self { pairs, symbols, .. } = self;
         if pretoken.len() <= SIZES.window {

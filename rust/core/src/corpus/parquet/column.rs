@@ -435,11 +435,10 @@ pub(crate) fn unreadable(path: &Path, error: ParquetError) -> Error {
         ParquetError::General(reason) | ParquetError::EOF(reason) => reason.clone(),
         _ => error.to_string(),
     };
-    let otherwise =
-        || Error::Unreadable { path: path.display().to_string(), reason: reason.into() };
+    let otherwise = || Error::unreadable(path, reason);
     let ParquetError::External(inner) = error else { return otherwise() };
     if let Some(reason) = inner.downcast_ref::<Reason>() {
-        return Error::Unreadable { path: path.display().to_string(), reason: reason.clone() };
+        return Error::unreadable(path, reason.clone());
     }
     match inner.downcast_ref::<io::Error>() {
         Some(inner) => Error::of_io(inner, |_| otherwise()),

@@ -115,7 +115,8 @@ impl OpenGroup {
                 Ok(false) => break,
                 Err((end, Error::Unreadable { path, reason })) => {
                     if options.on_error != OnError::Skip {
-                        return Err(Error::Row { path, row: self.row, reason });
+                        let place = format!("{path}, row {}", self.row);
+                        return Err(Error::Document { place, reason });
                     }
                     documents.skip(self.row, end - self.row, reason)?;
                     self.row = end;

@@ -24,6 +24,10 @@ const MAX_SECTIONS: usize = 64;
 /// Byte range of the checksum.
 const CHECKSUM: Range<usize> = 24..28;
 
+/// For a file of an old version.
+const SAVE_AGAIN: &Hint =
+    &Hint::new("load the tokenizer from where it came from and save it again");
+
 /// What a section holds. Readers skip unknown kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -80,17 +84,7 @@ impl Container {
             Some(5) => (),
             Some(version @ 1..=4) => {
                 let text = format!("its version is {version}, which is no longer read");
-                return Err(Error::File {
-                    at: 8,
-                    reason: Reason::new(
-                        text,
-                        const {
-                            &Hint::new(
-                                "load the tokenizer from where it came from and save it again",
-                            )
-                        },
-                    ),
-                });
+                return Err(Error::File { at: 8, reason: Reason::new(text, SAVE_AGAIN) });
             }
             _ => return fail(8, "its version is not 5; a newer bytepair may read it"),
         }

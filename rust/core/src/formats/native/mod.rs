@@ -138,11 +138,8 @@ impl Tokenizer {
     /// [`from_bytes`](Self::from_bytes) does, or if the file cannot be read.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let unreadable = |error: std::io::Error| Error::Unreadable {
-            path: path.display().to_string(),
-            reason: error.to_string().into(),
-        };
-        Self::from_bytes(&std::fs::read(path).map_err(unreadable)?)
+        let bytes = std::fs::read(path);
+        Self::from_bytes(&bytes.map_err(|error| Error::unreadable(path, error.to_string()))?)
     }
 
     /// Load a tokenizer from a file, which is mapped: all processes that map it share its memory.
@@ -180,11 +177,8 @@ impl Tokenizer {
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let bytes = self.to_bytes(Tables::With)?;
-        let unwritable = |error: std::io::Error| Error::Unwritable {
-            path: path.display().to_string(),
-            reason: error.to_string(),
-        };
-        formats::replace_file(path, |file| file.write_all(&bytes)).map_err(unwritable)
+        let written = formats::replace_file(path, |file| file.write_all(&bytes));
+        written.map_err(|error| Error::unwritable(path, &error))
     }
 
     /// The bytes of a native file. Equal tokenizers with equal notes give equal bytes. Fails if
@@ -256,16 +250,13 @@ fn tokenizer(container: &Container, tables: Tables) -> Result<Tokenizer> {
         container.broken(Kind::Rules, "it is not the normalizer, the pre-tokenizer and so on")
     })?;
     let merges = Merges::from_file(merges, counts);
-    if rules.symbols.is_some() {
-        let tables = MergeTables::default();
-        let tokenizer = Tokenizer::with_tables(vocabulary, rule, rules, merges, tables)?;
-        return Ok(tokenizer.with_notes(read_notes(container)?));
-    }
+    // Tokens with names have no tables.
+    let believed = |kind| rules.symbols.is_none() && believed(kind);
     let has_pair_tables =
         [Kind::Pairs, Kind::PairsOfBytes, Kind::MergedIds].into_iter().all(believed);
     let pairs = if has_pair_tables {
         Some(read_pairs(container, &vocabulary, rule)?)
-    } else if rule == MergeRule::Ranks {
+    } else if rule == MergeRule::Ranks && rules.symbols.is_none() {
         Some(merger::by_rank(&vocabulary)?)
     } else {
         None
