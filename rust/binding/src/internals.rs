@@ -9,8 +9,8 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
-use crate::model::{PyModel, names};
-use crate::rules::{PyAddedToken, PyTextRules};
+use crate::model::PyModel;
+use crate::rules::{PyAddedToken, PyTextRules, names};
 use crate::text::{string, text as text_of};
 use crate::tokenizer::PyTokenizer;
 use crate::{arguments, arrays, errors, interrupt, rules};

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use bytepair::{Error, MergeRule, Result, TokenizerParts, Vocabulary, memory};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use crate::errors;
-use crate::rules::{added_tokens, rules as rules_of};
+use crate::rules::{added_tokens, as_dict, rules as rules_of};
 
 /// The values of a tokenizer, from training or from a file.
 #[pyclass(frozen, name = "Model", module = "bytepair._core")]
@@ -131,15 +130,4 @@ fn tokens(mapping: &Bound<'_, PyAny>) -> PyResult<Vec<(Vec<u8>, u32)>> {
         Ok((token.extract::<&[u8]>()?.to_vec(), id.extract()?))
     };
     errors::collect(dict.iter().map(token))
-}
-
-/// Special tokens and ids from a mapping from `str` to `int`.
-pub(crate) fn names(mapping: &Bound<'_, PyAny>) -> PyResult<Vec<(String, u32)>> {
-    as_dict(mapping)?.iter().map(|(name, id)| Ok((name.extract()?, id.extract()?))).collect()
-}
-
-fn as_dict<'py>(mapping: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(mapping.py());
-    dict.update(mapping.cast()?)?;
-    Ok(dict)
 }

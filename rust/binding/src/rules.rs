@@ -7,7 +7,7 @@ use bytepair::rules::{
 };
 use bytepair::{AddedToken, Error, Pattern, Result, Splitter, memory};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use crate::{arguments, errors, interrupt};
 
@@ -92,21 +92,6 @@ impl PyTextRules {
         }))
     }
 
-    /// The inverse of `to_bytes`.
-    #[staticmethod]
-    fn from_bytes(data: &[u8]) -> PyResult<Self> {
-        let reason = || Error::Unsupported {
-            place: "rules".to_owned(),
-            reason: "they are not the bytes of text rules".into(),
-        };
-        errors::checked(CoreRules::from_bytes(data).ok_or_else(reason)).map(Self)
-    }
-
-    /// The rules as the native file stores them.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.0.to_bytes())
-    }
-
     /// The split pattern: a regular expression, or a list of several; None if text is split in
     /// another way.
     #[getter]
@@ -171,19 +156,6 @@ impl PyTextRules {
     /// These rules with the new ids of tokens, by the old ones; ids of other tokens are left out.
     fn renumbered(&self, ids: HashMap<u32, u32>) -> Self {
         Self(self.0.renumbered(|id| ids.get(&id).copied()))
-    }
-
-    /// These rules with the normalizer or the pre-tokenizer of others.
-    #[pyo3(signature = (*, normalizer_of=None, pre_tokenizer_of=None))]
-    fn replace(&self, normalizer_of: Option<&Self>, pre_tokenizer_of: Option<&Self>) -> Self {
-        let mut rules = self.0.clone();
-        if let Some(Self(other)) = normalizer_of {
-            rules.normalizer = other.normalizer.clone();
-        }
-        if let Some(Self(other)) = pre_tokenizer_of {
-            rules.pre_tokenizer = other.pre_tokenizer.clone();
-        }
-        Self(rules)
     }
 }
 
@@ -288,12 +260,19 @@ pub(crate) fn added_tokens(value: &Bound<'_, PyAny>) -> PyResult<Vec<AddedToken>
         let token = |item: Bound<'_, PyAny>| Ok(item.cast::<PyAddedToken>()?.get().clone().into());
         return tokens.iter().map(token).collect();
     }
-    let names = PyDict::new(value.py());
-    names.update(value.cast()?)?;
-    let token = |(name, id): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-        Ok(AddedToken::special(name.extract::<String>()?, id.extract()?))
-    };
-    names.iter().map(token).collect()
+    let special = names(value)?.into_iter();
+    Ok(special.map(|(name, id)| AddedToken::special(name, id)).collect())
+}
+
+/// Special tokens and ids from a mapping from `str` to `int`.
+pub(crate) fn names(mapping: &Bound<'_, PyAny>) -> PyResult<Vec<(String, u32)>> {
+    as_dict(mapping)?.iter().map(|(name, id)| Ok((name.extract()?, id.extract()?))).collect()
+}
+
+pub(crate) fn as_dict<'py>(mapping: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(mapping.py());
+    dict.update(mapping.cast()?)?;
+    Ok(dict)
 }
 
 // ---------------------------------------------------------------------------- patterns
