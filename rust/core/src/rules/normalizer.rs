@@ -259,7 +259,8 @@ impl CharacterClass {
 pub(super) fn is_younger(character: char) -> bool {
     static YOUNGER: LazyLock<CharacterClass> =
         LazyLock::new(|| CharacterClass::new(r"\P{Age=9.0}"));
-    YOUNGER.has(character)
+    // The first one is U+0378.
+    character > '\u{377}' && YOUNGER.has(character)
 }
 
 #[cfg(test)]

@@ -8,11 +8,12 @@
 
 use std::collections::HashSet;
 
-use crate::error::{Error, Hint, Reason, Result};
+use super::file::File;
+use super::json::unsupported;
+use super::pre_tokenizer::{self, joins_numeric, maps_bytes};
+use super::tables::MergeIds;
+use crate::error::{Hint, Reason, Result};
 use crate::formats::ranks::is_rule_of_ranks;
-use crate::formats::tokenizer_json::file::File;
-use crate::formats::tokenizer_json::pre_tokenizer::{self, joins_numeric, maps_bytes};
-use crate::formats::tokenizer_json::tables::MergeIds;
 use crate::memory;
 use crate::rules::growth::TextGrowth;
 use crate::rules::normalize::CompiledNormalizer;
@@ -23,6 +24,10 @@ use crate::rules::{
 };
 use crate::tokenizer::parts::TokenizerParts;
 use crate::vocabulary::{MergeRule, TOKEN_OVERHEAD_BYTES, Vocabulary};
+
+/// For special tokens that merges make.
+const NOT_SPECIAL: &Hint =
+    &Hint::new("write \"special\": false there, or remove the merges that make it");
 
 /// The pattern that splits nothing.
 const WHOLE: &str = "(?s:.)+";
@@ -187,15 +192,10 @@ fn check_special(file: &File<'_>) -> Result<()> {
     };
     match file.added.iter().filter(is_merge_result).find(|token| is_other(&token.content)) {
         None => Ok(()),
-        Some(token) => Err(Error::Unsupported {
-            place: "added_tokens".to_owned(),
-            reason: Reason::new(
-                format!(
-                    "merges make the special token {:?} of other text than its name",
-                    token.content
-                ),
-                const { &Hint::new("write \"special\": false there, or remove the merges that make it") },
-            ),
-        }),
+        Some(AddedToken { content, .. }) => {
+            let text =
+                format!("merges make the special token {content:?} of other text than its name");
+            Err(unsupported("added_tokens", Reason::new(text, NOT_SPECIAL)))
+        }
     }
 }

@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
+use super::json::{JsonNode, sequence, steps};
+use super::oniguruma::{from_oniguruma, to_oniguruma};
+use super::pre_tokenizer;
+use super::tables::IdsByName;
 use crate::error::Result;
-use crate::formats::tokenizer_json::json::{JsonNode, sequence};
-use crate::formats::tokenizer_json::oniguruma::{from_oniguruma, to_oniguruma};
-use crate::formats::tokenizer_json::pre_tokenizer;
-use crate::formats::tokenizer_json::tables::IdsByName;
 use crate::pretokenize::match_lengths;
 use crate::rules::growth::MAX_ENTRIES;
 use crate::rules::{
@@ -17,15 +17,16 @@ use crate::rules::{
     TemplatePiece,
 };
 
-/// The steps without further values.
-const PLAIN: [NormalizerStep; 6] = [
-    NormalizerStep::Nfc,
-    NormalizerStep::Nfd,
-    NormalizerStep::Nfkc,
-    NormalizerStep::Nfkd,
-    NormalizerStep::Lowercase,
-    NormalizerStep::StripAccents,
-];
+steps! { NormalizerStep, plain_step, write_plain_step:
+    "NFC" => Nfc {}
+    "NFD" => Nfd {}
+    "NFKC" => Nfkc {}
+    "NFKD" => Nfkd {}
+    "Lowercase" => Lowercase {}
+    "StripAccents" => StripAccents {}
+    "Strip" => Strip { left: left = "strip_left", right: right = "strip_right" }
+    "Prepend" => Prepend { 0: text = "prepend" }
+}
 
 /// The steps of a normalizer. Steps that change no text are left out.
 pub(super) fn read_normalizer(node: &JsonNode<'_>) -> Result<Vec<NormalizerStep>> {
@@ -37,45 +38,36 @@ pub(super) fn read_normalizer(node: &JsonNode<'_>) -> Result<Vec<NormalizerStep>
 }
 
 fn step(node: &JsonNode<'_>) -> Result<Option<NormalizerStep>> {
-    let kind = node.kind()?;
-    if let Some(step) = PLAIN.iter().find(|step| step.kind() == kind) {
-        return Ok(Some(step.clone()));
-    }
-    match kind {
-        "Strip" => {
-            let (left, right) =
-                (node.get("strip_left")?.boolean()?, node.get("strip_right")?.boolean()?);
-            Ok((left || right).then_some(NormalizerStep::Strip { left, right }))
-        }
-        "Prepend" => {
-            let text = node.get("prepend")?.text()?;
-            Ok((!text.is_empty()).then(|| NormalizerStep::Prepend(text.to_owned())))
-        }
-        "Replace" => {
+    Ok(match plain_step(node)? {
+        Some(NormalizerStep::Strip { left: false, right: false }) => None,
+        Some(NormalizerStep::Prepend(text)) if text.is_empty() => None,
+        None if node.kind()? == "Replace" => {
             let (pattern, content) = replace(node)?;
             // Where several characters replace the same ones, their offsets change.
             let is_one = content.chars().count() == 1;
             let changes = !is_one || pattern != ReplacePattern::Literal(content.clone());
-            Ok(changes.then_some(NormalizerStep::Replace { pattern, content }))
+            changes.then_some(NormalizerStep::Replace { pattern, content })
         }
-        other => Err(node.unsupported(format!(
-            "{other} is not supported; supported are NFC, NFD, NFKC, NFKD, Lowercase, \
+        None => {
+            return Err(node.unsupported(format!(
+                "{} is not supported; supported are NFC, NFD, NFKC, NFKD, Lowercase, \
                  StripAccents, Strip, Prepend, Replace and Sequence; take it out of the file, and \
-                 normalize texts yourself"
-        ))),
-    }
+                 normalize texts yourself",
+                node.kind()?
+            )));
+        }
+        step => step,
+    })
 }
 
 /// The pattern and the content of a `Replace`, which is a normalizer or a decoder.
-pub(super) fn replace(node: &JsonNode<'_>) -> Result<(ReplacePattern, String)> {
+fn replace(node: &JsonNode<'_>) -> Result<(ReplacePattern, String)> {
     let pattern = node.get("pattern")?;
-    let content = node.get("content")?.text()?.to_owned();
+    let content = node.field("content", None)?;
     let pattern = match (pattern.find("String")?, pattern.find("Regex")?) {
-        (Some(text), None) if !text.text()?.is_empty() => {
-            ReplacePattern::Literal(text.text()?.to_owned())
-        }
+        (Some(text), None) if text.value != "" => ReplacePattern::Literal(text.read()?),
         (None, Some(regex)) => {
-            let expression = from_oniguruma(regex.text()?, &regex.place)?;
+            let expression = from_oniguruma(regex.read()?, &regex.place)?;
             if match_lengths(&expression).0 == 0 {
                 // `tokenizers` then finds a match between any two characters.
                 let reason = format!("{expression:?} may match no characters");
@@ -98,20 +90,16 @@ pub(super) fn write_normalizer(steps: &[NormalizerStep]) -> Value {
 }
 
 fn write_step(step: &NormalizerStep) -> Option<Value> {
-    Some(match step {
-        NormalizerStep::Strip { left, right } => {
-            json!({"type": "Strip", "strip_left": left, "strip_right": right})
-        }
-        NormalizerStep::Prepend(text) => json!({"type": "Prepend", "prepend": text}),
-        NormalizerStep::Replace { pattern, content } => write_replace(pattern, content),
+    match step {
+        NormalizerStep::Replace { pattern, content } => Some(write_replace(pattern, content)),
         // The writer of spaces knows whether they are a normalizer or a pre-tokenizer.
-        NormalizerStep::Spaces(_) => return None,
-        plain => json!({"type": plain.kind()}),
-    })
+        NormalizerStep::Spaces(_) => None,
+        plain => Some(write_plain_step(plain)),
+    }
 }
 
 /// A `Replace`, as a normalizer or a decoder.
-pub(super) fn write_replace(pattern: &ReplacePattern, content: &str) -> Value {
+fn write_replace(pattern: &ReplacePattern, content: &str) -> Value {
     let pattern = match pattern {
         ReplacePattern::Literal(text) => json!({"String": text}),
         ReplacePattern::Regex(regex) => json!({"Regex": to_oniguruma(regex)}),
@@ -121,41 +109,39 @@ pub(super) fn write_replace(pattern: &ReplacePattern, content: &str) -> Value {
 
 // ---------------------------------------------------------------------------- decoder
 
+steps! { DecoderStep, plain_decoder, write_plain_decoder:
+    "ByteFallback" => ByteFallback {}
+    "Fuse" => Fuse {}
+    "Strip" => Strip { content: content = "content", start: start = "start", stop: stop = "stop" }
+    "BPEDecoder" => WordSuffix { 0: suffix = "suffix" }
+    "WordPiece" => WordPiece { prefix: prefix = "prefix", cleanup: cleanup = "cleanup" }
+}
+
 /// The steps of a decoder.
 pub(super) fn read_decoder(node: &JsonNode<'_>) -> Result<Vec<DecoderStep>> {
     node.flat("decoders")?.iter().map(decoder_step).collect()
 }
 
 fn decoder_step(node: &JsonNode<'_>) -> Result<DecoderStep> {
-    Ok(match node.kind()? {
-        "ByteLevel" => DecoderStep::ByteLevel,
-        "ByteFallback" => DecoderStep::ByteFallback,
-        "Fuse" => DecoderStep::Fuse,
+    if let Some(step) = plain_decoder(node)? {
+        return Ok(step);
+    }
+    match node.kind()? {
+        "ByteLevel" => Ok(DecoderStep::ByteLevel),
         "Replace" => {
             let (pattern, content) = replace(node)?;
-            DecoderStep::Replace { pattern, content }
+            Ok(DecoderStep::Replace { pattern, content })
         }
-        "Strip" => DecoderStep::Strip {
-            content: node.get("content")?.character()?,
-            start: node.get("start")?.number()? as usize,
-            stop: node.get("stop")?.number()? as usize,
-        },
         "Metaspace" => {
-            let (replacement, scheme) = pre_tokenizer::metaspace(node)?;
-            DecoderStep::Metaspace { replacement, drops_first: scheme != "never" }
+            let (replacement, prefix) = pre_tokenizer::metaspace(node)?;
+            let drops_first = prefix != SpacePrefix::Never;
+            Ok(DecoderStep::Metaspace { replacement, drops_first })
         }
-        "BPEDecoder" => DecoderStep::WordSuffix(node.get("suffix")?.text()?.to_owned()),
-        "WordPiece" => DecoderStep::WordPiece {
-            prefix: node.get("prefix")?.text()?.to_owned(),
-            cleanup: node.get("cleanup")?.boolean()?,
-        },
-        other => {
-            return Err(node.unsupported(format!(
-                "{other} is not supported; supported are ByteLevel, ByteFallback, Fuse, Replace, \
-                 Strip, Metaspace, BPEDecoder, WordPiece and Sequence"
-            )));
-        }
-    })
+        other => Err(node.unsupported(format!(
+            "{other} is not supported; supported are ByteLevel, ByteFallback, Fuse, Replace, \
+             Strip, Metaspace, BPEDecoder, WordPiece and Sequence"
+        ))),
+    }
 }
 
 /// The field for a decoder; null if it has no steps.
@@ -166,19 +152,12 @@ pub(super) fn write_decoder(steps: &[DecoderStep]) -> Value {
 fn write_decoder_step(step: &DecoderStep) -> Value {
     match step {
         DecoderStep::ByteLevel => pre_tokenizer::byte_level(false, true),
-        DecoderStep::ByteFallback | DecoderStep::Fuse => json!({"type": step.kind()}),
         DecoderStep::Replace { pattern, content } => write_replace(pattern, content),
-        DecoderStep::Strip { content, start, stop } => {
-            json!({"type": "Strip", "content": content, "start": start, "stop": stop})
-        }
         DecoderStep::Metaspace { replacement, drops_first } => {
             let prefix = if *drops_first { SpacePrefix::Missing } else { SpacePrefix::Never };
             pre_tokenizer::write_metaspace(*replacement, prefix, true)
         }
-        DecoderStep::WordSuffix(suffix) => json!({"type": "BPEDecoder", "suffix": suffix}),
-        DecoderStep::WordPiece { prefix, cleanup } => {
-            json!({"type": "WordPiece", "prefix": prefix, "cleanup": cleanup})
-        }
+        plain => write_plain_decoder(plain),
     }
 }
 
@@ -190,23 +169,39 @@ fn write_decoder_step(step: &DecoderStep) -> Value {
 pub(super) fn read_post_processor(node: &JsonNode<'_>) -> Result<PostProcessor> {
     let mut processor = PostProcessor::default();
     for node in node.flat("processors")? {
-        let one = match node.kind()? {
-            "ByteLevel" => {
-                PostProcessor { trim_offsets: trims(&node, false)?, ..PostProcessor::default() }
-            }
-            "TemplateProcessing" => template(&node)?,
-            "RobertaProcessing" => roberta(&node)?,
-            "BertProcessing" => bert(&node)?,
-            other => {
-                return Err(node.unsupported(format!(
-                    "{other} is not supported; supported are TemplateProcessing, \
-                     RobertaProcessing, BertProcessing, ByteLevel and Sequence"
-                )));
-            }
-        };
-        add(&mut processor, one, &node)?;
+        add(&mut processor, self::processor(&node)?, &node)?;
     }
     Ok(processor)
+}
+
+fn processor(node: &JsonNode<'_>) -> Result<PostProcessor> {
+    let trims = |default| -> Result<Option<bool>> {
+        let trims: bool = node.field("trim_offsets", default)?;
+        Ok(trims.then_some(node.field("add_prefix_space", Some(true))?))
+    };
+    let token = |name, type_id| -> Result<TemplatePiece> {
+        let (name, id) = node.field(name, None)?;
+        Ok(TemplatePiece::Ids { name, ids: vec![id], type_id })
+    };
+    match node.kind()? {
+        "ByteLevel" => Ok(PostProcessor { trim_offsets: trims(Some(true))?, ..Default::default() }),
+        "TemplateProcessing" => template(node),
+        "RobertaProcessing" => {
+            let (single, end) =
+                (vec![token("cls", 0)?, text(0, 0), token("sep", 0)?], token("sep", 0)?);
+            let pair = [single.clone(), vec![end.clone(), text(1, 0), end]].concat();
+            Ok(PostProcessor { single, pair, trim_offsets: trims(None)? })
+        }
+        "BertProcessing" => {
+            let single = vec![token("cls", 0)?, text(0, 0), token("sep", 0)?];
+            let pair = [single.clone(), vec![text(1, 1), token("sep", 1)?]].concat();
+            Ok(PostProcessor { single, pair, trim_offsets: None })
+        }
+        other => Err(node.unsupported(format!(
+            "{other} is not supported; supported are TemplateProcessing, RobertaProcessing, \
+             BertProcessing, ByteLevel and Sequence"
+        ))),
+    }
 }
 
 /// Add one processor of a sequence.
@@ -227,46 +222,8 @@ fn add(all: &mut PostProcessor, one: PostProcessor, node: &JsonNode<'_>) -> Resu
     Ok(())
 }
 
-/// Whether offsets are trimmed, and then whether the first space counts as added.
-fn trims(node: &JsonNode<'_>, required: bool) -> Result<Option<bool>> {
-    let trims = if required {
-        node.get("trim_offsets")?.boolean()?
-    } else {
-        node.flag("trim_offsets", true)?
-    };
-    let adds = node.flag("add_prefix_space", true)?;
-    Ok(trims.then_some(adds))
-}
-
-/// The name and the id of a token, in a list.
-fn named(node: &JsonNode<'_>) -> Result<(String, u32)> {
-    match &node.list()?[..] {
-        [name, id] => Ok((name.text()?.to_owned(), id.number()?)),
-        _ => Err(node.invalid("expected the name and the id of a token")),
-    }
-}
-
-fn ids((name, id): &(String, u32), type_id: u32) -> TemplatePiece {
-    TemplatePiece::Ids { name: name.clone(), ids: vec![*id], type_id }
-}
-
 const fn text(which: u8, type_id: u32) -> TemplatePiece {
     TemplatePiece::Text { which, type_id }
-}
-
-fn roberta(node: &JsonNode<'_>) -> Result<PostProcessor> {
-    let (begin, end) = (named(&node.get("cls")?)?, named(&node.get("sep")?)?);
-    let [begin, end] = [ids(&begin, 0), ids(&end, 0)];
-    let single = vec![begin, text(0, 0), end.clone()];
-    let pair = [single.clone(), vec![end.clone(), text(1, 0), end]].concat();
-    Ok(PostProcessor { single, pair, trim_offsets: trims(node, true)? })
-}
-
-fn bert(node: &JsonNode<'_>) -> Result<PostProcessor> {
-    let (begin, end) = (named(&node.get("cls")?)?, named(&node.get("sep")?)?);
-    let single = vec![ids(&begin, 0), text(0, 0), ids(&end, 0)];
-    let pair = [single.clone(), vec![text(1, 1), ids(&end, 1)]].concat();
-    Ok(PostProcessor { single, pair, trim_offsets: None })
 }
 
 /// The value of a template; that of none for one that adds nothing, as `transformers` writes it.
@@ -301,21 +258,20 @@ fn entries<'a>(node: &JsonNode<'a>) -> Result<Vec<JsonNode<'a>>> {
 fn piece(node: &JsonNode<'_>, tokens: &JsonNode<'_>) -> Result<TemplatePiece> {
     if let Some(sequence) = node.find("Sequence")? {
         let id = sequence.get("id")?;
-        let which = match id.text()? {
+        let which = match id.read()? {
             "A" => 0,
             "B" => 1,
             other => return Err(id.invalid(format!("{other:?} is neither A nor B"))),
         };
-        return Ok(text(which, sequence.get("type_id")?.number()?));
+        return Ok(text(which, sequence.field("type_id", None)?));
     }
     let special = node.get("SpecialToken")?;
-    let name = special.get("id")?;
-    let token = tokens
-        .find(name.text()?)?
-        .ok_or_else(|| name.invalid(format!("{:?} is not one of special_tokens", name.value)))?;
-    let ids = entries(&token.get("ids")?)?.iter().map(JsonNode::number).collect::<Result<_>>()?;
-    let name = name.text()?.to_owned();
-    Ok(TemplatePiece::Ids { name, ids, type_id: special.get("type_id")?.number()? })
+    let place = special.get("id")?;
+    let name: String = place.read()?;
+    let missing = || place.invalid(format!("{name:?} is not one of special_tokens"));
+    let token = tokens.find(&name)?.ok_or_else(missing)?;
+    let ids = entries(&token.get("ids")?)?.iter().map(JsonNode::read).collect::<Result<_>>()?;
+    Ok(TemplatePiece::Ids { name, ids, type_id: special.field("type_id", None)? })
 }
 
 /// The field for a post-processor; null if it does nothing.
@@ -404,15 +360,14 @@ pub(super) fn read_added_tokens(
 }
 
 fn token(node: &JsonNode<'_>) -> Result<AddedToken> {
-    let content = node.get("content")?.text()?;
     Ok(AddedToken {
-        id: node.get("id")?.number()?,
-        content: content.to_owned(),
-        special: node.flag("special", true)?,
-        lstrip: node.flag("lstrip", false)?,
-        rstrip: node.flag("rstrip", false)?,
-        single_word: node.flag("single_word", false)?,
-        normalized: node.flag("normalized", false)?,
+        content: node.field("content", None)?,
+        id: node.field("id", None)?,
+        special: node.field("special", Some(true))?,
+        lstrip: node.field("lstrip", Some(false))?,
+        rstrip: node.field("rstrip", Some(false))?,
+        single_word: node.field("single_word", Some(false))?,
+        normalized: node.field("normalized", Some(false))?,
     })
 }
 

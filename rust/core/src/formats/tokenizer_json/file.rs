@@ -29,11 +29,6 @@ pub(super) const DECODER_NOTE: &str = "huggingface.decoder";
 /// The note with the contents of tokens whose flag `normalized` tells nothing.
 pub(super) const NORMALIZED_NOTE: &str = "huggingface.normalized";
 
-/// The field of the model that is ours, which other programs ignore: the rule of merges,
-/// where the merges are also those of the rule of ranks, and a pattern in steps, where the steps
-/// would be joined.
-pub(super) const OWN: &str = "bytepair";
-
 /// What a file says, with all names resolved.
 pub(super) struct File<'a> {
     pub(super) entries: &'a Entries<'a>,
@@ -79,16 +74,13 @@ pub(super) struct Model {
 impl Model {
     fn read(node: &JsonNode<'_>, lossy: bool) -> Result<Self> {
         check_dropout(node, lossy)?;
-        let text = |name| -> Result<Option<String>> {
-            node.find(name)?.map(|value| Ok(value.text()?.to_owned())).transpose()
-        };
         Ok(Self {
-            unknown: text("unk_token")?,
-            prefix: text("continuing_subword_prefix")?.unwrap_or_default(),
-            suffix: text("end_of_word_suffix")?.unwrap_or_default(),
-            fuse_unknown: node.flag("fuse_unk", false)?,
-            byte_fallback: node.flag("byte_fallback", false)?,
-            ignore_merges: node.flag("ignore_merges", false)?,
+            unknown: node.field("unk_token", Some(None))?,
+            prefix: node.field("continuing_subword_prefix", Some(String::new()))?,
+            suffix: node.field("end_of_word_suffix", Some(String::new()))?,
+            fuse_unknown: node.field("fuse_unk", Some(false))?,
+            byte_fallback: node.field("byte_fallback", Some(false))?,
+            ignore_merges: node.field("ignore_merges", Some(false))?,
         })
     }
 
@@ -138,15 +130,13 @@ impl<'a> File<'a> {
         lossy: bool,
     ) -> Result<Self> {
         let ids = tables::by_name(entries)?;
-        let settings = document.model();
-        let model = Model::read(&settings, lossy)?;
+        let model = Model::read(&document.model(), lossy)?;
         let mut added = fields::read_added_tokens(document.field("added_tokens"), &ids)?;
-        let mut rules = Literal::read(document)?;
         let mut notes = notes(document);
+        let rules = Literal::read(document, &mut notes)?;
         if let Some(id) = ids.get("") {
             notes.insert(EMPTY_NOTE.to_owned(), id.to_string());
         }
-        rules.compose(document, &mut notes);
         if rules.normalizer.steps.is_empty() {
             let contents = fields::without_normalized(&mut added);
             if !contents.is_empty() {
@@ -154,10 +144,7 @@ impl<'a> File<'a> {
             }
         }
         let merges = tables::merges(document.merges, &ids, &model.prefix)?;
-        let own = settings.value.get(OWN);
-        let rule = own.and_then(|own| own.get("merge_rule"));
-        let may_be_ranks = rule.is_none_or(|rule| rule != "merges");
-        let hidden = HashSet::new();
+        let may_be_ranks = document.own("merge_rule").is_none_or(|rule| rule != "merges");
         let added_ids: HashSet<u32> = added.iter().map(|token| token.id).collect();
         let in_merges =
             merges.iter().flatten().copied().filter(|id| added_ids.contains(id)).collect();
@@ -169,7 +156,7 @@ impl<'a> File<'a> {
             model,
             merges,
             added,
-            hidden,
+            hidden: HashSet::new(),
             in_merges,
             merge_results,
             rules,
@@ -229,60 +216,46 @@ impl<'a> File<'a> {
 }
 
 impl Literal {
-    fn read(document: &Document<'_>) -> Result<Self> {
-        let steps =
-            document.field("normalizer").map(|node| fields::read_normalizer(&node)).transpose()?;
-        let normalizer = Normalizer { steps: steps.unwrap_or_default() };
-        let steps = document.field("pre_tokenizer").map(|node| pre_tokenizer::read(&node));
-        let processor =
-            document.field("post_processor").map(|node| fields::read_post_processor(&node));
-        let decoder = document.field("decoder").map(|node| fields::read_decoder(&node));
-        let decoder = match decoder.transpose()? {
+    /// Notes how the steps of the pre-tokenizer are written, for other programs, where they are joined.
+    fn read(document: &Document<'_>, notes: &mut BTreeMap<String, String>) -> Result<Self> {
+        let decoder = match document.field("decoder") {
+            None => Vec::new(),
             // A sequence without decoders joins the tokens; without a decoder, spaces are between.
-            Some(steps) if steps.is_empty() => vec![DecoderStep::Fuse],
-            other => other.unwrap_or_default(),
+            Some(node) => match fields::read_decoder(&node)? {
+                steps if steps.is_empty() => vec![DecoderStep::Fuse],
+                steps => steps,
+            },
         };
+        let as_written = document.part("pre_tokenizer", pre_tokenizer::read)?;
+        let mut steps = pre_tokenizer::of_text(as_written.clone());
+        if !are_of_a_pattern(&steps, document) {
+            steps = pre_tokenizer::composed(steps);
+            if let Some(node) = document.field("pre_tokenizer")
+                && steps != as_written
+            {
+                notes.insert(STEPS_NOTE.to_owned(), node.value.to_string());
+            }
+        }
         Ok(Self {
-            normalizer,
-            as_written: Vec::new(),
-            steps: steps.transpose()?.unwrap_or_default(),
-            splits_bytes: None,
-            post_processor: processor.transpose()?.unwrap_or_default(),
+            normalizer: Normalizer { steps: document.part("normalizer", fields::read_normalizer)? },
+            splits_bytes: as_written.iter().find_map(|step| match step {
+                PreTokenizerStep::Digits { individual } => Some(*individual),
+                _ => None,
+            }),
+            as_written,
+            steps,
+            post_processor: document.part("post_processor", fields::read_post_processor)?,
             decoder,
         })
     }
 }
 
-impl Literal {
-    /// Join steps of the pre-tokenizer, unless a field of ours says that they are steps of a pattern;
-    /// and note how they are written, for other programs.
-    fn compose(&mut self, document: &Document<'_>, notes: &mut BTreeMap<String, String>) {
-        let settings = document.model();
-        let own =
-            settings.value.get(OWN).and_then(|own| own.get("steps")).and_then(Value::as_array);
-        self.as_written = self.steps.clone();
-        self.splits_bytes = self.as_written.iter().find_map(|step| match step {
-            PreTokenizerStep::Digits { individual } => Some(*individual),
-            _ => None,
-        });
-        self.steps = pre_tokenizer::of_text(std::mem::take(&mut self.steps));
-        let written = &self.steps[..self.steps.len() - usize::from(self.ends_in_bytes())];
-        let regexes = pre_tokenizer::regexes(written);
-        if own.is_some_and(|own| regexes.is_some_and(|regexes| *own == regexes)) {
-            return;
-        }
-        let composed = pre_tokenizer::composed(self.steps.clone());
-        if let Some(node) = document.field("pre_tokenizer")
-            && composed != self.as_written
-        {
-            notes.insert(STEPS_NOTE.to_owned(), node.value.to_string());
-        }
-        self.steps = composed;
-    }
-
-    fn ends_in_bytes(&self) -> bool {
-        self.steps.last().is_some_and(pre_tokenizer::maps_bytes)
-    }
+/// Whether a field of ours says that these are the steps of a pattern, which are not joined.
+fn are_of_a_pattern(steps: &[PreTokenizerStep], document: &Document<'_>) -> bool {
+    let in_bytes = steps.last().is_some_and(pre_tokenizer::maps_bytes);
+    let regexes = pre_tokenizer::regexes(&steps[..steps.len() - usize::from(in_bytes)]);
+    let own = document.own("steps").and_then(Value::as_array);
+    own.is_some_and(|own| regexes.is_some_and(|regexes| *own == regexes))
 }
 
 /// The notes for what changes no id.

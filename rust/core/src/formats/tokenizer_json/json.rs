@@ -66,24 +66,21 @@ pub(super) struct Name<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 pub(super) struct Object<'a, V>(pub(super) Vec<(Name<'a>, V)>);
 
 impl<V> Object<'_, V> {
-    /// Fails if a name occurs twice.
-    pub(super) fn check_names(&self, place: &str) -> Result<()> {
-        let mut names = HashSet::with_capacity(self.0.len());
-        match self.0.iter().find(|(name, _)| !names.insert(&*name.0)) {
-            Some((name, _)) => Err(twice(place, &name.0)),
-            None => Ok(()),
-        }
-    }
-
     /// The value of a name.
     pub(super) fn get(&self, name: &str) -> Option<&V> {
         self.0.iter().find(|(other, _)| other.0 == name).map(|(_, value)| value)
     }
 }
 
-/// The error for a name that occurs twice in an object.
-pub(super) fn twice(place: &str, name: &str) -> Error {
-    invalid(place, format!("invalid JSON: duplicate name {name:?} in an object"))
+/// Fails if a name occurs twice in an object.
+pub(super) fn check_names<V>(object: &[(Name<'_>, V)], place: &str) -> Result<()> {
+    let mut names = HashSet::with_capacity(object.len());
+    match object.iter().find(|(name, _)| !names.insert(&*name.0)) {
+        Some((Name(name), _)) => {
+            Err(invalid(place, format!("invalid JSON: duplicate name {name:?} in an object")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Collects all entries of an object.
@@ -131,7 +128,7 @@ fn nested_value(text: &str, place: &str, depth: usize) -> Result<Value> {
     }
     if text.starts_with('{') {
         let object: Object<'_, &RawValue> = parse(text, place)?;
-        object.check_names(place)?;
+        check_names(&object.0, place)?;
         let field = |(Name(name), value): &(Name<'_>, &RawValue)| {
             let value = nested_value(value.get(), &format!("{place}.{name}"), depth + 1)?;
             Ok((name.to_string(), value))
@@ -170,13 +167,29 @@ impl<'v> JsonNode<'v> {
         unsupported(self.place.clone(), reason)
     }
 
-    fn wrong_type(&self, expected: &str) -> Error {
-        self.invalid(format!("expected {expected}, not {}", kind_of(self.value)))
+    /// The error for a value of another type.
+    fn expected(&self, wanted: &str) -> Error {
+        self.invalid(format!("expected {wanted}, not {}", self.value))
+    }
+
+    /// The value as a type.
+    pub(super) fn read<T: Deserialize<'v>>(&self) -> Result<T> {
+        T::deserialize(self.value).map_err(|error| {
+            let text = error.to_string();
+            self.expected(
+                match text.rsplit_once("expected ").map_or(&*text, |(_, wanted)| wanted) {
+                    "a boolean" => "true or false",
+                    "u32" => "a number in 0 … 4294967295",
+                    "usize" => "a number of at least 0",
+                    wanted => wanted,
+                },
+            )
+        })
     }
 
     /// A field of this object, unless it is missing or null.
     pub(super) fn find(&self, name: &str) -> Result<Option<Self>> {
-        let fields = self.value.as_object().ok_or_else(|| self.wrong_type("an object"))?;
+        let fields = self.value.as_object().ok_or_else(|| self.expected("an object"))?;
         let value = fields.get(name).filter(|value| !value.is_null());
         Ok(value.map(|value| JsonNode::new(value, format!("{}.{name}", self.place))))
     }
@@ -187,47 +200,23 @@ impl<'v> JsonNode<'v> {
         self.find(name)?.ok_or_else(missing)
     }
 
-    pub(super) fn text(&self) -> Result<&'v str> {
-        self.value.as_str().ok_or_else(|| self.wrong_type("a string"))
-    }
-
-    pub(super) fn boolean(&self) -> Result<bool> {
-        self.value.as_bool().ok_or_else(|| self.wrong_type("true or false"))
-    }
-
-    /// A number from 0 to 2^32 - 1.
-    pub(super) fn number(&self) -> Result<u32> {
-        let number = self.value.as_u64().and_then(|number| u32::try_from(number).ok());
-        number.ok_or_else(|| match self.value {
-            Value::Number(number) => self.invalid(format!("{number} is not in 0 … 4294967295")),
-            _ => self.wrong_type("a number"),
-        })
-    }
-
-    /// A text of one character.
-    pub(super) fn character(&self) -> Result<char> {
-        let text = self.text()?;
-        let mut characters = text.chars();
-        match (characters.next(), characters.next()) {
-            (Some(character), None) => Ok(character),
-            _ => Err(self.invalid(format!("{text:?} is not one character"))),
+    /// A field of this object as a type; `default` if it is missing.
+    pub(super) fn field<T: Deserialize<'v>>(&self, name: &str, default: Option<T>) -> Result<T> {
+        match (self.find(name)?, default) {
+            (None, Some(default)) => Ok(default),
+            _ => self.get(name)?.read(),
         }
     }
 
     pub(super) fn list(&self) -> Result<Vec<Self>> {
-        let values = self.value.as_array().ok_or_else(|| self.wrong_type("a list"))?;
+        let values = self.value.as_array().ok_or_else(|| self.expected("a list"))?;
         let node = |(at, value)| JsonNode::new(value, format!("{}[{at}]", self.place));
         Ok(values.iter().enumerate().map(node).collect())
     }
 
-    /// A field that is true or false; `default` if it is missing.
-    pub(super) fn flag(&self, name: &str, default: bool) -> Result<bool> {
-        self.find(name)?.map_or(Ok(default), |value| value.boolean())
-    }
-
     /// The field `type`.
     pub(super) fn kind(&self) -> Result<&'v str> {
-        self.get("type")?.text()
+        self.field("type", None)
     }
 
     /// The nodes of nested sequences, in order; `field` holds those of a `Sequence`. Fails if there are
@@ -256,22 +245,45 @@ pub(super) fn sequence(mut steps: Vec<Value>, field: &str) -> Value {
     }
 }
 
-/// The type of a value, in words.
-pub(super) fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
+/// Declares once how steps are written, and with it a function that reads them and one that writes
+/// them: the name of each step, and those of its fields, with the default of a field that may be
+/// missing.
+///
+/// The reader gives `None`, and the writer null, for a step that is none of these.
+macro_rules! steps {
+    ($type:ident, $read:ident, $write:ident: $($kind:literal => $variant:ident {
+        $($field:tt: $value:ident = $name:literal $(or $default:expr)?),*
+    })*) => {
+        fn $read(node: &JsonNode<'_>) -> Result<Option<$type>> {
+            Ok(Some(match node.kind()? {
+                $($kind => $type::$variant {
+                    $($field: node.field($name, None $(.or(Some($default)))?)?),*
+                },)*
+                _ => return Ok(None),
+            }))
+        }
+
+        fn $write(step: &$type) -> Value {
+            match step {
+                $($type::$variant { $($field: $value),* } => {
+                    json!({"type": $kind $(, $name: $value)*})
+                })*
+                _ => Value::Null,
+            }
+        }
+    };
 }
+pub(super) use steps;
 
 // ---------------------------------------------------------------------------- the fields of a file
 
 /// The name of the file, for errors about the whole of it.
 pub(super) const FILE: &str = "tokenizer.json";
+
+/// The field of the model that is ours, which other programs ignore: the rule of merges,
+/// where the merges are also those of the rule of ranks, and a pattern in steps, where the steps
+/// would be joined.
+pub(super) const OWN: &str = "bytepair";
 
 /// The fields of a file.
 pub(super) struct Document<'t> {
@@ -303,12 +315,12 @@ impl<'t> Document<'t> {
         let document: Object<'_, &RawValue> = serde_json::from_str(text).map_err(|error| {
             if error.is_data() { invalid(FILE, no_object) } else { broken(&error, FILE) }
         })?;
-        document.check_names(FILE)?;
+        check_names(&document.0, FILE)?;
         let Some(model) = document.get("model").filter(|model| model.get() != "null") else {
             return Err(invalid(FILE, no_tokenizer(&document)));
         };
         let model: Object<'_, &RawValue> = parse(model.get(), "model")?;
-        model.check_names("model")?;
+        check_names(&model.0, "model")?;
         let settings = values(&model, |name| !["vocab", "merges"].contains(&name), "model.")?;
         check_kind(&settings, &model)?;
         let table = |name: &str| {
@@ -335,6 +347,20 @@ impl<'t> Document<'t> {
     pub(super) fn field(&self, name: &'static str) -> Option<JsonNode<'_>> {
         let value = self.fields.get(name).filter(|value| !value.is_null());
         value.map(|value| JsonNode::new(value, name))
+    }
+
+    /// What is read of a field; its default if it is missing or null.
+    pub(super) fn part<T: Default>(
+        &self,
+        name: &'static str,
+        read: impl Fn(&JsonNode<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.field(name).map_or_else(|| Ok(T::default()), |node| read(&node))
+    }
+
+    /// A value in the field of the model that is ours.
+    pub(super) fn own(&self, name: &str) -> Option<&Value> {
+        self.settings.get(OWN)?.get(name)
     }
 
     /// The settings of the model.
@@ -390,7 +416,7 @@ fn no_tokenizer(document: &Object<'_, &RawValue>) -> String {
 /// Refuse models that do not merge, by their names; old files do not say their type.
 fn check_kind(settings: &Value, model: &Object<'_, &RawValue>) -> Result<()> {
     let kind = match settings.get("type") {
-        Some(kind) => JsonNode::new(kind, "model.type").text()?,
+        Some(kind) => JsonNode::new(kind, "model.type").read()?,
         None if model.get("merges").is_some() => "BPE",
         None if model.get("vocab").is_some_and(|table| table.get().starts_with('[')) => "Unigram",
         None if settings.get("max_input_chars_per_word").is_some() => "WordPiece",

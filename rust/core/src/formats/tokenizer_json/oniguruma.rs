@@ -8,7 +8,7 @@
 
 use std::sync::LazyLock;
 
-use fancy_regex::{Captures, Regex};
+use fancy_regex::Regex;
 
 use super::json::unsupported;
 use crate::error::Result;
@@ -175,8 +175,7 @@ pub fn from_oniguruma(regex: &str, place: &str) -> Result<String> {
 
 /// The token at the start of an expression: its kind, how it is written here, and its length there.
 fn token(regex: &str) -> Option<(&'static str, String, usize)> {
-    let captures = TOKEN.captures(regex).ok()??;
-    let (kind, token) = kind_and_text(&captures)?;
+    let (kind, token) = kind_and_text(&TOKEN, regex)?;
     if token == "[" {
         let (class, length) = class(regex, false)?;
         return Some((kind, class, length));
@@ -191,8 +190,7 @@ fn class(regex: &str, is_nested: bool) -> Option<(String, usize)> {
     let mut ours = if regex.starts_with("[^") { "[^".to_owned() } else { "[".to_owned() };
     let (start, mut at, mut is_after_class) = (ours.len(), ours.len(), false);
     while !regex[at..].starts_with(']') || at == start {
-        let captures = PART.captures(&regex[at..]).ok()??;
-        let (kind, part) = kind_and_text(&captures)?;
+        let (kind, part) = kind_and_text(&PART, &regex[at..])?;
         let (written, length) = match kind {
             "both" if at == start => return None,
             "nested" if is_nested => return None,
@@ -262,23 +260,11 @@ fn code_point(escape: &str) -> String {
     }
 }
 
-/// The name of the group that matched, and its text.
-fn kind_and_text<'t>(captures: &Captures<'t>) -> Option<(&'static str, &'t str)> {
-    let kinds = [
-        "class",
-        "escape",
-        "open",
-        "close",
-        "count",
-        "times",
-        "bar",
-        "end",
-        "named",
-        "nested",
-        "both",
-        "character",
-    ];
-    kinds.iter().find_map(|kind| Some((*kind, captures.name(kind)?.as_str())))
+/// The name of the group that matches first in an expression, and its text.
+fn kind_and_text<'t>(kinds: &'static Regex, text: &'t str) -> Option<(&'static str, &'t str)> {
+    let captures = kinds.captures(text).ok()??;
+    let mut kinds = kinds.capture_names().flatten();
+    kinds.find_map(|kind| Some((kind, captures.name(kind)?.as_str())))
 }
 
 /// Add one token to the innermost open group; false if it closes a group that is not open.

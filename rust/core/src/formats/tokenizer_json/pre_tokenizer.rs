@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::cuts;
-use super::json::JsonNode;
+use super::json::{JsonNode, steps};
 use super::oniguruma::{from_oniguruma, to_oniguruma};
 use crate::error::Result;
 use crate::pretokenize::pattern_shape::PatternShape;
@@ -67,10 +67,7 @@ fn step_of_text(step: &PreTokenizerStep) -> Option<PreTokenizerStep> {
         PreTokenizerStep::Digits { individual } => {
             Some(isolated(if *individual { "[0-9]" } else { "[0-9]+" }))
         }
-        PreTokenizerStep::Split { regex, behavior: Behavior::Isolated, .. } => {
-            cuts::is_of_ascii(regex).then(|| step.clone())
-        }
-        _ => None,
+        _ => step.isolated_regex().filter(|regex| cuts::is_of_ascii(regex)).map(|_| step.clone()),
     }
 }
 
@@ -115,14 +112,7 @@ pub fn composed_pattern(pattern: &Pattern) -> Pattern {
 
 /// The patterns of the steps, if all split at matches and keep these.
 pub(super) fn regexes(steps: &[PreTokenizerStep]) -> Option<Vec<&str>> {
-    let mut regexes = Vec::new();
-    for step in steps {
-        let PreTokenizerStep::Split { regex, behavior: Behavior::Isolated, .. } = step else {
-            return None;
-        };
-        regexes.push(&**regex);
-    }
-    Some(regexes)
+    steps.iter().map(PreTokenizerStep::isolated_regex).collect()
 }
 
 /// Groups of three digits, counted from the end of a number.
@@ -157,87 +147,67 @@ fn isolated(regex: &str) -> PreTokenizerStep {
     PreTokenizerStep::isolated(regex)
 }
 
-fn step(node: &JsonNode<'_>) -> Result<PreTokenizerStep> {
-    Ok(match node.kind()? {
-        "Split" => return split(node),
-        "ByteLevel" => PreTokenizerStep::ByteLevel {
-            add_prefix_space: node.get("add_prefix_space")?.boolean()?,
-            use_regex: node.flag("use_regex", true)?,
-        },
-        "Digits" => {
-            PreTokenizerStep::Digits { individual: node.get("individual_digits")?.boolean()? }
-        }
-        "Punctuation" => PreTokenizerStep::Punctuation(match node.find("behavior")? {
-            Some(behavior) => self::behavior(&behavior)?,
-            None => Behavior::Isolated,
-        }),
-        "Whitespace" => PreTokenizerStep::Whitespace,
-        "WhitespaceSplit" => PreTokenizerStep::WhitespaceSplit,
-        "BertPreTokenizer" => PreTokenizerStep::Bert,
-        "CharDelimiterSplit" => PreTokenizerStep::Delimiter(node.get("delimiter")?.character()?),
-        "UnicodeScripts" => PreTokenizerStep::UnicodeScripts,
-        "FixedLength" => return fixed_length(node),
-        "Metaspace" => {
-            let (replacement, scheme) = metaspace(node)?;
-            let prefix = SCHEMES.iter().find(|(name, _)| *name == scheme);
-            let prefix = prefix.map_or(SpacePrefix::Missing, |(_, prefix)| *prefix);
-            let split = node.flag("split", true)?;
-            PreTokenizerStep::Metaspace { replacement, prefix, split }
-        }
-        other => {
-            return Err(node.unsupported(format!(
-                "the type {other} is not supported; supported are Split, ByteLevel, Digits, \
-                 Punctuation, Whitespace, WhitespaceSplit, BertPreTokenizer, CharDelimiterSplit, \
-                 UnicodeScripts, FixedLength, Metaspace and Sequence"
-            )));
-        }
-    })
-}
-
-fn fixed_length(node: &JsonNode<'_>) -> Result<PreTokenizerStep> {
-    let length = node.find("length")?.map_or(Ok(5), |length| length.number())?;
-    if length == 0 {
-        return Err(node.invalid("the length is 0"));
+steps! { PreTokenizerStep, plain_step, write_plain_step:
+    "ByteLevel" => ByteLevel {
+        add_prefix_space: adds = "add_prefix_space", use_regex: uses = "use_regex" or true
     }
-    Ok(PreTokenizerStep::FixedLength(length as usize))
+    "Digits" => Digits { individual: individual = "individual_digits" }
+    "Punctuation" => Punctuation { 0: behavior = "behavior" or Behavior::Isolated }
+    "Whitespace" => Whitespace {}
+    "WhitespaceSplit" => WhitespaceSplit {}
+    "BertPreTokenizer" => Bert {}
+    "CharDelimiterSplit" => Delimiter { 0: delimiter = "delimiter" }
+    "UnicodeScripts" => UnicodeScripts {}
+    "FixedLength" => FixedLength { 0: length = "length" or 5 }
 }
 
-/// The replacement and the scheme of a `Metaspace`, which is a pre-tokenizer or a decoder. Old files
-/// have `add_prefix_space` instead of a scheme.
-pub(super) fn metaspace(node: &JsonNode<'_>) -> Result<(char, &'static str)> {
-    let replacement = node.get("replacement")?.character()?;
-    let adds = node.flag("add_prefix_space", true)?;
+fn step(node: &JsonNode<'_>) -> Result<PreTokenizerStep> {
+    match plain_step(node)? {
+        Some(PreTokenizerStep::FixedLength(0)) => return Err(node.invalid("the length is 0")),
+        Some(step) => return Ok(step),
+        None => {}
+    }
+    match node.kind()? {
+        "Split" => split(node),
+        "Metaspace" => {
+            let (replacement, prefix) = metaspace(node)?;
+            let split = node.field("split", Some(true))?;
+            Ok(PreTokenizerStep::Metaspace { replacement, prefix, split })
+        }
+        other => Err(node.unsupported(format!(
+            "the type {other} is not supported; supported are Split, ByteLevel, Digits, \
+             Punctuation, Whitespace, WhitespaceSplit, BertPreTokenizer, CharDelimiterSplit, \
+             UnicodeScripts, FixedLength, Metaspace and Sequence"
+        ))),
+    }
+}
+
+/// The replacement of a `Metaspace`, which is a pre-tokenizer or a decoder, and where it is put. Old
+/// files have `add_prefix_space` instead of a scheme.
+pub(super) fn metaspace(node: &JsonNode<'_>) -> Result<(char, SpacePrefix)> {
+    let replacement = node.field("replacement", None)?;
+    let adds = node.field("add_prefix_space", Some(true))?;
     let Some(scheme) = node.find("prepend_scheme")? else {
-        return Ok((replacement, if adds { "always" } else { "never" }));
+        return Ok((replacement, if adds { SpacePrefix::Missing } else { SpacePrefix::Never }));
     };
-    let text = scheme.text()?;
-    let entry = SCHEMES.iter().find(|(name, _)| *name == text);
-    let Some((name, _)) = entry else {
+    let text: &str = scheme.read()?;
+    let Some(&(_, prefix)) = SCHEMES.iter().find(|(name, _)| *name == text) else {
         return Err(scheme.invalid(format!("{text:?} is not one of always, first, never")));
     };
-    if !adds && *name != "never" {
+    if !adds && prefix != SpacePrefix::Never {
         return Err(
             scheme.invalid(format!("{text:?} contradicts add_prefix_space, which is false"))
         );
     }
-    Ok((replacement, name))
-}
-
-fn behavior(node: &JsonNode<'_>) -> Result<Behavior> {
-    let name = node.text()?;
-    serde_json::from_value(node.value.clone()).map_err(|_| {
-        node.invalid(format!(
-            "{name:?} is not one of Isolated, Removed, Contiguous, MergedWithPrevious, MergedWithNext"
-        ))
-    })
+    Ok((replacement, prefix))
 }
 
 fn split(node: &JsonNode<'_>) -> Result<PreTokenizerStep> {
-    let (place, how) = (node.get("pattern")?, node.get("behavior")?);
-    let (behavior, invert) = (self::behavior(&how)?, node.flag("invert", false)?);
+    let (place, behavior) = (node.get("pattern")?, node.field("behavior", None)?);
+    let invert = node.field("invert", Some(false))?;
     let regex = match (place.find("String")?, place.find("Regex")?) {
-        (Some(text), None) => escaped(text.text()?),
-        (None, Some(regex)) => from_oniguruma(regex.text()?, &regex.place)?,
+        (Some(text), None) => escaped(text.read()?),
+        (None, Some(regex)) => from_oniguruma(regex.read()?, &regex.place)?,
         _ => return Err(place.invalid("it is neither a Regex nor a String")),
     };
     let (fewest, most) = match_lengths(&regex);
@@ -318,8 +288,7 @@ pub(super) fn byte_level(add_prefix_space: bool, use_regex: bool) -> Value {
 
 /// Whether a step splits by GPT-2's pattern, as `ByteLevel` does by itself.
 pub(super) fn is_gpt2(step: &PreTokenizerStep) -> bool {
-    matches!(step, PreTokenizerStep::Split { regex, behavior: Behavior::Isolated, .. }
-        if *regex == gpt2())
+    step.isolated_regex().is_some_and(|regex| regex == gpt2())
 }
 
 fn write_step(step: &PreTokenizerStep) -> Value {
@@ -333,26 +302,13 @@ fn write_step(step: &PreTokenizerStep) -> Value {
             json!({"type": "Split", "pattern": pattern, "behavior": behavior,
                 "invert": invert})
         }
-        PreTokenizerStep::Digits { individual } => {
-            json!({"type": "Digits", "individual_digits": individual})
-        }
-        PreTokenizerStep::Punctuation(behavior) => {
-            json!({"type": "Punctuation", "behavior": behavior})
-        }
-        PreTokenizerStep::Whitespace
-        | PreTokenizerStep::WhitespaceSplit
-        | PreTokenizerStep::Bert
-        | PreTokenizerStep::UnicodeScripts => json!({"type": step.kind()}),
-        PreTokenizerStep::Delimiter(delimiter) => {
-            json!({"type": "CharDelimiterSplit", "delimiter": delimiter})
-        }
-        PreTokenizerStep::FixedLength(length) => json!({"type": "FixedLength", "length": length}),
         PreTokenizerStep::Metaspace { replacement, prefix, split } => {
             write_metaspace(*replacement, *prefix, *split)
         }
         PreTokenizerStep::ByteLevel { add_prefix_space, use_regex } => {
             byte_level(*add_prefix_space, *use_regex)
         }
+        plain => write_plain_step(plain),
     }
 }
 

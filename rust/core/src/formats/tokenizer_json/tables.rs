@@ -9,7 +9,7 @@ use std::fmt::Write;
 use foldhash::fast::RandomState;
 use serde_json::value::RawValue;
 
-use super::json::{Name, Object, invalid, parse, twice, unsupported};
+use super::json::{Name, Object, check_names, invalid, parse, unsupported};
 use crate::error::Result;
 use crate::memory;
 use crate::vocabulary::MAX_VOCAB_SIZE;
@@ -75,9 +75,7 @@ fn check_ids(entries: &Entries<'_>) -> Result<()> {
 pub(super) fn by_name<'a>(entries: &'a Entries<'_>) -> Result<IdsByName<'a>> {
     let ids: IdsByName<'_> = entries.iter().map(|(name, id)| (&*name.0, *id)).collect();
     if ids.len() < entries.len() {
-        let mut names = HashSet::new();
-        let again = entries.iter().find(|(name, _)| !names.insert(&*name.0));
-        return Err(twice(VOCABULARY, again.map_or("", |(name, _)| &name.0)));
+        check_names(entries, VOCABULARY)?;
     }
     Ok(ids)
 }

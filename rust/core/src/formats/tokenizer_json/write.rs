@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::json::{JsonNode, sequence};
+use super::json::{JsonNode, OWN, sequence};
 use super::oniguruma::means_the_same;
 use super::tables::{quote, write_merges, write_vocabulary};
 use super::{fields, file, is_harmless, pre_tokenizer, spaces};
@@ -173,7 +173,9 @@ fn model(parts: &TokenizerParts) -> Result<String> {
         text.extend(["    \"", name, "\": ", &pretty(&value, 2), ",\n"]);
     }
     let added = added_in_vocabulary(parts, &names);
-    let entries = entries(added, empty_token(parts), names);
+    let added = added.into_iter().map(|token| (token.id, quote(token.content.chars())));
+    let empty = empty_token(parts).map(|id| (id, quote([])));
+    let entries = names.into_iter().chain(empty).chain(added).collect();
     text.extend(["    \"vocab\": ", &write_vocabulary(entries), ",\n"]);
     text.extend(["    \"merges\": ", &merges, "\n  }"]);
     Ok(text)
@@ -181,25 +183,22 @@ fn model(parts: &TokenizerParts) -> Result<String> {
 
 /// The small fields of the model.
 fn settings(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<Vec<(&'static str, Value)>> {
-    let symbols = parts.rules.symbols.as_ref();
-    let affix =
-        |of: fn(&StartSymbols) -> &String| symbols.map(of).filter(|affix| !affix.is_empty());
-    let unknown = symbols.and_then(|symbols| parts.vocabulary.bytes(symbols.unknown?));
+    let symbols = parts.rules.symbols.clone().unwrap_or_default();
+    let affix = |affix: &String| Some(affix.clone()).filter(|affix| !affix.is_empty());
+    let unknown = symbols.unknown.and_then(|id| parts.vocabulary.bytes(id));
     let of_characters = parts.rule == MergeRule::Characters;
-    let falls_back = symbols.is_some_and(|symbols| symbols.byte_fallback);
-    let fuses = symbols.is_some_and(|symbols| symbols.fuse_unknown);
     let mut settings = vec![
         ("type", json!("BPE")),
         ("dropout", Value::Null),
         ("unk_token", json!(unknown.map(String::from_utf8_lossy))),
-        ("continuing_subword_prefix", json!(affix(|symbols| &symbols.prefix))),
-        ("end_of_word_suffix", json!(affix(|symbols| &symbols.suffix))),
-        ("fuse_unk", json!(of_characters || fuses)),
-        ("byte_fallback", json!(of_characters || falls_back)),
+        ("continuing_subword_prefix", json!(affix(&symbols.prefix))),
+        ("end_of_word_suffix", json!(affix(&symbols.suffix))),
+        ("fuse_unk", json!(of_characters || symbols.fuse_unknown)),
+        ("byte_fallback", json!(of_characters || symbols.byte_fallback)),
         ("ignore_merges", json!(ignores_merges(parts, merges)?)),
     ];
     let mut own = Map::new();
-    if let (MergeRule::Merges { ignore_merges }, None) = (parts.rule, symbols)
+    if let (MergeRule::Merges { ignore_merges }, None) = (parts.rule, &parts.rules.symbols)
         && is_rule_of_ranks(&parts.vocabulary, merges, ignore_merges)?
     {
         own.insert("merge_rule".to_owned(), json!("merges"));
@@ -212,7 +211,7 @@ fn settings(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<Vec<(&'stat
         own.insert("steps".to_owned(), json!(regexes));
     }
     if !own.is_empty() {
-        settings.push((file::OWN, Value::Object(own)));
+        settings.push((OWN, Value::Object(own)));
     }
     Ok(settings)
 }
@@ -284,17 +283,6 @@ fn empty_token(parts: &TokenizerParts) -> Option<u32> {
     let vocabulary = &parts.vocabulary;
     let is_free = vocabulary.bytes(id).is_none() && (id as usize) < MAX_VOCAB_SIZE;
     is_free.then_some(id)
-}
-
-/// The entries of the vocabulary, in the order of ids.
-fn entries(
-    added: Vec<AddedToken>,
-    empty: Option<u32>,
-    mut names: BTreeMap<u32, String>,
-) -> Vec<(u32, String)> {
-    names.extend(empty.map(|id| (id, quote(std::iter::empty()))));
-    let added = added.into_iter().map(|token| (token.id, quote(token.content.chars())));
-    names.into_iter().chain(added).collect()
 }
 
 // ---------------------------------------------------------------------------- losses
@@ -381,14 +369,13 @@ fn is_merged(name: &str, parts: &TokenizerParts) -> bool {
         }
         _ => false,
     };
-    let symbols = parts.rules.symbols.as_ref();
-    if symbols.is_none() && parts.rule != MergeRule::Characters {
+    if parts.rules.symbols.is_none() && parts.rule != MergeRule::Characters {
         let bytes = to_bytes(name).unwrap_or_default();
         return bytes.len() == 1 || str::from_utf8(&bytes).is_ok_and(of_whole);
     }
-    let affix = |of: fn(&StartSymbols) -> &String| symbols.map_or("", |symbols| of(symbols));
-    let rest = name.strip_prefix(affix(|symbols| &symbols.prefix)).unwrap_or(name);
-    let rest = rest.strip_suffix(affix(|symbols| &symbols.suffix)).unwrap_or(rest);
+    let StartSymbols { prefix, suffix, .. } = parts.rules.symbols.clone().unwrap_or_default();
+    let rest = name.strip_prefix(&*prefix).unwrap_or(name);
+    let rest = rest.strip_suffix(&*suffix).unwrap_or(rest);
     rest.chars().count() == 1 || of_whole(name)
 }
 
