@@ -35,7 +35,14 @@ from typing import Any, get_args
 import tokenizers
 
 import bytepair
-from bytepair.errors import BytepairError, CountsError, FileFormatError, ShardError, SplitError
+from bytepair.errors import (
+    BytepairError,
+    CountsError,
+    FileFormatError,
+    ShardError,
+    SplitError,
+    VocabularyError,
+)
 from bytepair.formats import huggingface
 from bytepair.formats.huggingface import companions
 from bytepair.formats.parts import LoadOptions
@@ -282,7 +289,11 @@ def use(tok: bytepair.Tokenizer) -> None:
         except SplitError:
             continue
         tok.decode_bytes(ids)
-    if bytepair.Tokenizer.from_bytes(tok.to_bytes()) != tok:
+    try:
+        data = tok.to_bytes()
+    except VocabularyError:  # the merges of a forged native file are checked when they are listed
+        return
+    if bytepair.Tokenizer.from_bytes(data) != tok:
         raise AssertionError("it does not come back from its native bytes")
     companions.config(tok)
 
