@@ -29,7 +29,7 @@ MORE = {b"ab": 256, b" the": 257, b"\xa9a": 258, b"b\xe4\xb8": 259, b"  ": 260}
 MORE |= {b"e\xc3": 261, b"he\xc3": 262, b"the\xc3": 263}
 SMALL = bytepair.Tokenizer.from_ranks(BYTES | MORE, pattern="gpt4", special_tokens={"<s>": 300})
 LARGE = bytepair.Tokenizer.from_ranks(BYTES | MORE, pattern="gpt4o", special_tokens={"<s>": 70_001})
-KINDS = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
+KINDS = [pa.string(), pa.large_string(), pa.string_view()]
 texts_and_nulls = st.lists(st.one_of(st.none(), hard_text), max_size=12)
 
 
@@ -104,18 +104,6 @@ class TestArrow:
             SMALL.encode("the ab"),
             None,
         ]
-
-    @pytest.mark.parametrize("values", [pa.string(), pa.large_string(), pa.string_view()])
-    @pytest.mark.parametrize("bits", [8, 16, 32, 64])
-    def test_dictionaries(self, values: Any, bits: int) -> None:
-        """A Categorical of polars has string views as values, and unsigned indices."""
-        texts = pa.array(["the ab", "ab", None]).cast(values)
-        for kind in (f"int{bits}", f"uint{bits}"):
-            indices = pa.array([9, 1, 0, None, 2, 0], pa.type_for_alias(kind))[1:]
-            array = pa.DictionaryArray.from_arrays(indices, texts)
-            expected = one_by_one(SMALL, ["ab", "the ab", None, None, "the ab"])
-            assert encode_arrow(SMALL, array).to_pylist() == expected
-            assert bytepair.train(pa.table({"text": array}), 266).vocab_size == 266
 
     def test_nulls_alone(self) -> None:
         assert encode_arrow(SMALL, pa.nulls(3)).to_pylist() == [None] * 3

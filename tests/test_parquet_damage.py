@@ -192,3 +192,54 @@ def test_lists_without_bytes_take_no_time(trained: bytepair.Tokenizer, tmp_path:
     with_footer(file, lambda footer: footer[:-1] + b"\xf9\xf9\x64" + lists + b"\0")
     for result in read_in_all_ways(file, trained, tmp_path / "out"):
         assert isinstance(result, CorpusError)
+
+
+def stored(file: Path, find: Callable[[bytes], tuple[bytes, bytes]], **options: Any) -> None:
+    """Write texts without statistics, and then other bytes at the first place of some."""
+    table = pa.table({"text": ["a" * 99] * 20_000})
+    pq.write_table(table, file, write_statistics=False, **options)
+    data = file.read_bytes()
+    old, new = find(data)
+    assert len(old) == len(new)
+    assert old in data
+    file.write_bytes(data.replace(old, new, 1))
+
+
+#: 20,000 as the head of a delta encoding states it, behind the sizes of a block and its parts.
+STATED = (b"\x80\x01\x04\xa0\x9c\x01", b"\x80\x01\x04\xff\xff\x7f")
+
+
+@pytest.mark.parametrize(
+    ("find", "options"),
+    [
+        (lambda _: (b"\x4c\x15\x02", b"\x4c\x15\x7e"), {"compression": "none"}),
+        *(
+            (lambda _: STATED, {"compression": "none", "column_encoding": encoding} | version)
+            for encoding in ("DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY")
+            for version in ({"data_page_version": "2.0"}, {})
+        ),
+        *(
+            (lambda data: (data[7:11], varint(1_500_000)), {"compression": codec})
+            for codec in ("gzip", "brotli", "zstd", "snappy")
+        ),
+    ],
+)
+def test_what_a_page_states_is_not_believed(
+    tmp_path: Path, trained: bytepair.Tokenizer, find: Any, options: dict[str, Any]
+) -> None:
+    """The values of a dictionary and of a delta encoding, and the size of a page."""
+    delta = "column_encoding" in options
+    stored(
+        tmp_path / "a.parquet", find, data_page_size=1 << 30,
+        use_dictionary=options == {"compression": "none"}, **options,
+    )  # fmt: skip
+    for result in read_in_all_ways(tmp_path / "a.parquet", trained, tmp_path / "out"):
+        assert isinstance(result, CorpusError), delta
+
+
+@pytest.mark.parametrize("kind", [pa.null(), pa.list_(pa.struct({"role": pa.string()}))])
+def test_rows_of_conversations_without_bytes_are_limited(tmp_path: Path, kind: Any) -> None:
+    table = pa.table({"messages": pa.nulls(3_000_000, kind)})
+    pq.write_table(table, tmp_path / "a.parquet")
+    with told(ConversationError, "values, and has"):
+        list(read_rows(tmp_path / "a.parquet"))

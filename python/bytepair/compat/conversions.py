@@ -178,7 +178,7 @@ def encode_arrow(
     Args:
         tokenizer: the tokenizer.
         array: an object with the Arrow interface (a pyarrow array or chunked array, a polars
-            Series, ...) of type string, large_string, string_view, or a dictionary of these.
+            Series, ...) of type string, large_string or string_view.
         special: as in `Tokenizer.encode_batch`; so are errors.
         prepend: as there.
         append: as there.

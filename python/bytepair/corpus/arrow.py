@@ -1,7 +1,8 @@
 """Converts between Arrow string columns and the bytes and offsets that the Rust core accepts.
 
 All functions that take columns use this module, so all accept the same types: strings, large
-strings, string views, dictionaries of strings, and null columns.
+strings, string views, and null columns. A dictionary, which all parts of a column may share, is
+refused: to check and convert it for each part takes the square of a file.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-#: The number of rows that are converted at once of a dictionary or of views, in which a few bytes
-#: may stand for a long text.
+#: The number of rows that are converted at once of views, in which a few bytes may stand for a long
+#: text.
 _BATCH_ROWS: Final = 1024
 #: The bytes before the stream of batches in an Arrow file.
 _MAGIC_BYTES: Final = 8
@@ -95,8 +96,9 @@ def plain(chunks: Iterable[pa.Array]) -> Iterator[pa.Array]:
 
     Whether the texts are UTF-8 is not checked.
     """
-    before = list[Any]()
-    return (_strings(_checked(chunk, before)) for chunk in chunks)
+    for chunk in chunks:
+        _validate(chunk)
+        yield _strings(chunk)
 
 
 def _strings(array: pa.Array) -> pa.Array:
@@ -108,39 +110,15 @@ def _strings(array: pa.Array) -> pa.Array:
     return array.cast(pa.large_string())
 
 
-def _identity(array: pa.Array) -> tuple[Any, ...]:
-    addresses = [buffer.address for buffer in array.buffers() if buffer is not None]
-    return array.type, array.offset, len(array), addresses
-
-
-def _checked(array: pa.Array, before: list[Any]) -> pa.Array:
-    """The column, a dictionary as one of large strings.
-
-    All parts of a column may share a dictionary, so `before` keeps the last one and its strings.
-    Arrow trusts the offsets of a column, which a mapped file may have damaged, so that they are
-    checked before anything else.
-    """
+def _validate(array: pa.Array) -> None:
+    """Check the offsets of a column of text, which Arrow trusts: a mapped file may be damaged."""
     from bytepair._internal.extras import pyarrow as pa
 
     check_text(array.type)
-    if pa.types.is_null(array.type):
-        return array
     try:
-        if not pa.types.is_dictionary(array.type):
-            _validate(array)
-            return array
-        texts = array.dictionary
-        if not before or _identity(before[0]) != _identity(texts):
-            _validate(texts)
-            # Of string views, as polars has them, Arrow cannot cast it as part of the column.
-            before[:] = texts, texts.cast(pa.large_string())
-        return pa.DictionaryArray.from_arrays(array.indices, before[1])
+        array.view(str(array.type).replace("string", "binary")).validate(full=True)
     except pa.ArrowException as error:
         raise ArgumentError(f"the column is damaged: {error}") from None
-
-
-def _validate(texts: pa.Array) -> None:
-    texts.view(str(texts.type).replace("string", "binary")).validate(full=True)
 
 
 def check_text(kind: pa.DataType) -> None:
@@ -148,11 +126,11 @@ def check_text(kind: pa.DataType) -> None:
     from bytepair._internal.extras import pyarrow as pa
 
     types = pa.types
-    inner = kind.value_type if types.is_dictionary(kind) else kind
-    texts = (types.is_string, types.is_large_string, types.is_string_view)
-    if not types.is_null(kind) and not any(is_text(inner) for is_text in texts):
+    texts = (types.is_null, types.is_string, types.is_large_string, types.is_string_view)
+    if not any(is_text(kind) for is_text in texts):
         hint = "if these are conversations, use bytepair render or render_batch"
         hint = hint if types.is_nested(kind) else ""
+        hint = 'convert it with column.cast("string")' if types.is_dictionary(kind) else hint
         raise ArgumentError(f"the column has type {kind}, not text", hint=hint)
 
 
@@ -248,29 +226,29 @@ def write_parquet(source: Any, field: str, name: str, into: IO[bytes]) -> None:
             rows = None if kind in text_of.values() else _BATCH_ROWS
             for part in columns(arrays, name, rows):
                 writer.write_batch(record_batch(part, field))
-    except (pa.ArrowException, UnicodeDecodeError) as error:
+    except (pa.ArrowException, UnicodeDecodeError, MemoryError) as error:
         raise CorpusError(f"{name} is not valid Arrow: {error}") from error
 
 
 def failures() -> tuple[type[Exception], ...]:
     """The exceptions that reading a file may raise, including Arrow's if it is imported."""
     if sys.modules.get("pyarrow"):
-        return (CorpusError, OSError, sys.modules["pyarrow"].ArrowException)
+        return (CorpusError, OSError, MemoryError, sys.modules["pyarrow"].ArrowException)
     return (CorpusError, OSError)
 
 
 def columns(arrays: Iterable[pa.Array], name: str, rows: int | None = None) -> Iterator[Column]:
     """The buffers of string arrays, of so many rows at a time; a null is an empty document."""
-    before, count = list[Any](), 0
+    count = 0
     for array in arrays:
         check_nulls(array, name, count)
         count += len(array)
         try:
-            checked = _checked(array, before)
+            _validate(array)
         except ArgumentError as error:
             raise CorpusError(f"{name}: {error.message}", hint=error.hint) from None
         for start in range(0, len(array), rows or len(array) or 1):
-            texts = _strings(checked.slice(start, rows))
+            texts = _strings(array.slice(start, rows))
             texts = texts.fill_null("") if texts.null_count else texts
             yield Column(data(texts), offsets(texts), name)
 

@@ -118,10 +118,13 @@ def _parquet(file: Input, ignore: Collection[str]) -> Iterator[Any]:
     from bytepair._internal.extras import pyarrow_parquet as pq
 
     with pq.ParquetFile(file.path, filesystem=file.system) as opened:
-        groups = map(opened.metadata.row_group, range(opened.num_row_groups))
-        chunks = (group.column(i) for group in groups for i in range(group.num_columns))
-        if sum(chunk.total_compressed_size for chunk in chunks) > file.size:
+        groups = [opened.metadata.row_group(i) for i in range(opened.num_row_groups)]
+        chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+        size = sum(chunk.total_compressed_size for chunk in chunks)
+        values = sum(chunk.num_values for chunk in chunks) + sum(one.num_rows for one in groups)
+        if size > file.size:
             raise ConversationError(f"{file.name}: its row groups have more bytes than the file")
+        _check_values(values, size, file.name)
         names = opened.schema_arrow.names
         yield opened.read([name for name in names if name not in ignore])
 
@@ -164,10 +167,13 @@ def _rows_of(source: Any, place: str, ignore: Collection[str]) -> Any:
         table = table.select([name for name in table.column_names if name not in ignore])
         source = table.to_struct_array()
     source.validate(full=True)  # Arrow trusts the offsets in a file
-    size = sum(map(_size, getattr(source, "chunks", [source])))
-    if size > 8 * source.nbytes + _FREE_VALUES:
-        raise ConversationError(f"{place} states {size:,} values, and has {source.nbytes:,} bytes")
+    _check_values(sum(map(_size, getattr(source, "chunks", [source]))), source.nbytes, place)
     return source
+
+
+def _check_values(values: int, size: int, place: str) -> None:
+    if values > 8 * size + _FREE_VALUES:
+        raise ConversationError(f"{place} states {values:,} values, and has {size:,} bytes")
 
 
 def _size(array: Any) -> int:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair.errors import FormatError
-from bytepair.files.safe import read_file
+from bytepair.files.safe import id_of, read_file, typed
 from bytepair.formats import published, tiktoken
 from bytepair.formats.parts import LoadOptions, build
 from bytepair.properties.tokens import token_lengths
@@ -86,18 +86,16 @@ def read(path: Path, options: LoadOptions) -> _core.Model:
     except Exception as error:  # a damaged pickle may raise anything
         raise FormatError(PICKLE_NAME, f"it is not the pickle of an encoding: {error}") from None
     if isinstance(values, str):
-        return published.of_name(values)
+        return published.of_name(typed(values, str, PICKLE_NAME))
     if not isinstance(values, dict) or not isinstance(values.get("pat_str"), str):
         raise FormatError(PICKLE_NAME, "it is not the pickle of an encoding: it has no pattern")
+    pattern = typed(values["pat_str"], str, f"{PICKLE_NAME}: pat_str")
     ranks: Any = values.get("mergeable_ranks")
     special = values.get("special_tokens", {})
     for mapping, kind in ((ranks, bytes), (special, str)):
-        if not isinstance(mapping, dict) or not all(
-            type(key) is kind and type(id) is int and 0 <= id < 1 << 32
-            for key, id in mapping.items()
-        ):
-            raise FormatError(PICKLE_NAME, f"expected a mapping from {kind.__name__} to ids")
-    return build(ranks, values["pat_str"], special)
+        for key, id in typed(mapping, dict, PICKLE_NAME).items():
+            id_of(id, f"{PICKLE_NAME}: {typed(key, kind, PICKLE_NAME)!r}")
+    return build(ranks, pattern, special)
 
 
 def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:

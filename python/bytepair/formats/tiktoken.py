@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import warn
-from bytepair.files.safe import parse_json, read_file, typed
+from bytepair.files.safe import id_of, parse_json, read_file, typed
 from bytepair.formats.huggingface.companions import CONFIG, of_decoder
 from bytepair.formats.parts import LoadOptions, build
 from bytepair.properties.tokens import EMPTY, empty_token
@@ -45,7 +45,7 @@ def listed(path: Path) -> dict[str, int]:
     name = path.name
     value = typed(parse_json(read_file(path), name), dict, name)
     if name != CONFIG and "added_tokens_decoder" not in value:
-        return {token: typed(id, int, f"{name}: {token}") for token, id in value.items()}
+        return {typed(key, str, name): id_of(id, f"{name}: {key}") for key, id in value.items()}
     added = value.get("added_tokens_decoder", {})
     entries = typed(added, dict, f"{name}: added_tokens_decoder")
     return {token["content"]: token["id"] for _, token in of_decoder(entries, set())}

@@ -6,14 +6,17 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use brotli_decompressor::Decompressor;
 use bytes::Bytes;
-use parquet::basic::{Encoding, PageType};
+use flate2::read::MultiGzDecoder;
+use parquet::basic::{Compression, Encoding};
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result as ParquetResult, Result};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 
+use crate::corpus::parquet::column::general;
 use crate::error::{Grouped, Reason, SMALLER_PAGES};
 use crate::memory;
 use crate::parallel::lock;
@@ -144,28 +147,41 @@ impl ChunkReader for TrackedSource {
 // A page is decompressed as a whole, and a text is never divided between pages. So the size of a
 // page determines the memory for reading, and a file may claim any size. The parquet crate does
 // not return the size of a page before decompressing it. But the last offset at which it reads is
-// the start of the header of the page, and the header contains the size.
+// the start of the header of the page, and the header contains the size. The crate also believes
+// how many values a dictionary and a delta encoding state, and writes beyond the stated size where
+// a page in gzip or Brotli is larger, so these numbers are checked here.
 
 /// The pages of a column in a row group.
 pub(crate) struct Pages {
     file: Arc<TrackedSource>,
     reader: SerializedPageReader<TrackedSource>,
+    /// The compression of the column.
+    compression: Compression,
+    /// Whether rows may be null, so that pages have levels.
+    has_levels: bool,
     has_dictionary: bool,
     most_bytes: usize,
 }
 
 impl Pages {
-    /// The pages of a chunk of `rows` rows. A page of more than `most_bytes` decompressed bytes is
-    /// an error.
+    /// The pages of a chunk of `rows` rows of a flat column. A page of more than `most_bytes`
+    /// decompressed bytes is an error.
     pub(crate) fn new(
         file: TrackedSource,
         chunk: &ColumnChunkMetaData,
         rows: usize,
         most_bytes: usize,
     ) -> Result<Self> {
-        let file = Arc::new(file);
-        let reader = SerializedPageReader::new(Arc::clone(&file), chunk, rows, None)?;
-        Ok(Self { file, reader, has_dictionary: false, most_bytes })
+        let (file, compression) = (Arc::new(file), chunk.compression());
+        let has_levels = chunk.column_descr().max_def_level() > 0;
+        let reader = if matches!(compression, Compression::GZIP(_) | Compression::BROTLI(_)) {
+            // The crate passes these pages on as they are, and `decompress` follows.
+            let chunk = chunk.clone().into_builder().set_compression(Compression::UNCOMPRESSED);
+            SerializedPageReader::new(Arc::clone(&file), &chunk.build()?, rows, None)?
+        } else {
+            SerializedPageReader::new(Arc::clone(&file), chunk, rows, None)?
+        };
+        Ok(Self { file, reader, compression, has_levels, has_dictionary: false, most_bytes })
     }
 
     /// The metadata in the header of the next page, and the decompressed size of the page.
@@ -183,6 +199,108 @@ impl Pages {
         number(&mut header)?;
         Ok(usize::try_from(number(&mut header)?)?)
     }
+
+    /// Decompress a page to its stated size, unless the parquet crate has.
+    fn decompress(&self, page: &mut Page, bytes: usize) -> Result<()> {
+        let levels = levels_bytes(page, false).unwrap_or(usize::MAX);
+        let (Page::DataPage { buf, .. }
+        | Page::DictionaryPage { buf, .. }
+        | Page::DataPageV2 { buf, is_compressed: true, .. }) = page
+        else {
+            return Ok(());
+        };
+        let (levels, data) = buf.split_at_checked(levels).ok_or_else(wrong_size)?;
+        let mut all = levels.to_vec();
+        let left = bytes.checked_sub(levels.len()).ok_or_else(wrong_size)?;
+        // One byte more shows that the page is larger.
+        let limit = left as u64 + 1;
+        match self.compression {
+            _ if left == 0 => Ok(0),
+            Compression::GZIP(_) => MultiGzDecoder::new(data).take(limit).read_to_end(&mut all),
+            Compression::BROTLI(_) => {
+                Decompressor::new(data, WINDOW_BYTES).take(limit).read_to_end(&mut all)
+            }
+            _ => return Ok(()),
+        }?;
+        if all.len() != bytes {
+            return Err(wrong_size());
+        }
+        *buf = all.into();
+        Ok(())
+    }
+
+    /// Fails if the parquet crate would panic, or allocate more memory than the values of the page
+    /// can take.
+    fn check(&mut self, page: &Page) -> Result<()> {
+        if let Page::DictionaryPage { buf, num_values, .. } = page {
+            self.has_dictionary = true;
+            // Texts have a length of four bytes, and numbers have at least as many.
+            let most = buf.len() / 4;
+            return if *num_values as usize > most { Err(wrong_count()) } else { Ok(()) };
+        }
+        let lists = match page.encoding() {
+            Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY if !self.has_dictionary => {
+                return Err(general("the dictionary of a page is missing"));
+            }
+            Encoding::DELTA_LENGTH_BYTE_ARRAY => 1,
+            Encoding::DELTA_BYTE_ARRAY => 2,
+            _ => 0,
+        };
+        let levels = levels_bytes(page, self.has_levels);
+        let mut rest = levels.and_then(|levels| page.buffer().get(levels..)).unwrap_or_default();
+        (0..lists).try_for_each(|_| skip_deltas(&mut rest, u64::from(page.num_values())))
+    }
+}
+
+fn wrong_size() -> ParquetError {
+    general("a page does not have the size that its header states")
+}
+
+fn wrong_count() -> ParquetError {
+    general("a page states more values than it has")
+}
+
+/// The bytes of the levels in front of the values of a page, which is decompressed in version 1 of
+/// data pages; `None` if the page is shorter.
+fn levels_bytes(page: &Page, has_levels: bool) -> Option<usize> {
+    match page {
+        Page::DataPageV2 { def_levels_byte_len, rep_levels_byte_len, .. } => {
+            usize::try_from(def_levels_byte_len.checked_add(*rep_levels_byte_len)?).ok()
+        }
+        Page::DataPage { buf, num_values, def_level_encoding, .. } if has_levels => {
+            if *def_level_encoding != Encoding::RLE {
+                return Some(num_values.div_ceil(8) as usize);
+            }
+            Some(4 + u32::from_le_bytes(*buf.first_chunk()?) as usize)
+        }
+        _ => Some(0),
+    }
+}
+
+/// Skip numbers in a delta encoding. Fails if it states more than `most` of them, or if the bytes
+/// end before.
+///
+/// A head of four numbers (the length of a block, the number of its parts, how many numbers follow,
+/// and the first of them) precedes the blocks: in each, the smallest difference, the width in bits
+/// of each part, and the parts. Source: the specification of parquet, `Encodings.md`.
+fn skip_deltas(bytes: &mut &[u8], most: u64) -> Result<()> {
+    let (block, parts, count) = (varint(bytes)?, varint(bytes)?, varint(bytes)?);
+    varint(bytes)?;
+    let part = block.checked_div(parts).unwrap_or(0);
+    if count > most || part == 0 {
+        return Err(wrong_count());
+    }
+    let mut left = count.saturating_sub(1);
+    while left > 0 {
+        varint(bytes)?;
+        for &width in take(bytes, parts)? {
+            if left > 0 {
+                take(bytes, part.saturating_mul(u64::from(width)) / 8)?;
+            }
+            left = left.saturating_sub(part);
+        }
+    }
+    Ok(())
 }
 
 /// The message for a page of `bytes` bytes if the limit is `most`.
@@ -199,18 +317,10 @@ impl PageReader for Pages {
         }
         // Both the compressed and the decompressed page are in memory.
         memory::check(bytes.saturating_mul(2)).map_err(io::Error::from)?;
-        let page = self.reader.get_next_page()?;
-        match page.as_ref().map(|page| (page.page_type(), page.encoding())) {
-            Some((PageType::DICTIONARY_PAGE, _)) => self.has_dictionary = true,
-            Some((_, Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY))
-                if !self.has_dictionary =>
-            {
-                // The parquet crate would panic.
-                return Err(ParquetError::General(
-                    "the dictionary of a page is missing".to_owned(),
-                ));
-            }
-            _ => (),
+        let mut page = self.reader.get_next_page()?;
+        if let Some(page) = &mut page {
+            self.decompress(page, bytes)?;
+            self.check(page)?;
         }
         Ok(page)
     }
@@ -240,23 +350,31 @@ impl Iterator for Pages {
 fn number(header: &mut impl Read) -> Result<u64> {
     /// The header of a field that follows the previous one and holds a 32-bit number.
     const NEXT_NUMBER_FIELD: u8 = 0x15;
-    let damaged = || ParquetError::General("the header of a page is damaged".to_owned());
     let mut byte = [0];
     header.read_exact(&mut byte)?;
     if byte != [NEXT_NUMBER_FIELD] {
-        return Err(damaged());
+        return Err(general("the header of a page is damaged"));
     }
-    // Seven bits in each byte, the lowest first, and a high bit in all but the last. Zigzag stores
-    // n as 2n, and a negative number as an odd one, which no valid page has here.
-    let mut zigzag = 0;
-    for shift in (0..35).step_by(7) {
-        header.read_exact(&mut byte)?;
-        zigzag |= u64::from(byte[0] & 0x7F) << shift;
+    // Zigzag stores n as 2n, and a negative number as an odd one, which no valid page has here.
+    Ok(varint(header)? / 2)
+}
+
+/// The next bytes. Fails if there are fewer.
+fn take<'b>(bytes: &mut &'b [u8], count: u64) -> Result<&'b [u8]> {
+    bytes.split_off(..usize::try_from(count)?).ok_or_else(wrong_count)
+}
+
+/// A number of which each byte has seven bits, the lowest first, and a high bit in all but the last.
+fn varint(bytes: &mut impl Read) -> Result<u64> {
+    let (mut number, mut byte) = (0, [0]);
+    for shift in (0..64).step_by(7) {
+        bytes.read_exact(&mut byte)?;
+        number |= u64::from(byte[0] & 0x7F) << shift;
         if byte[0] < 0x80 {
-            return Ok(zigzag / 2);
+            return Ok(number);
         }
     }
-    Err(damaged())
+    Err(general("a number of a page is damaged"))
 }
 
 #[cfg(test)]

@@ -40,9 +40,17 @@ enum ItemKind {
     Class,
 }
 
+/// Cuts that are joined, and bytes of the pattern after them: each cut narrows the whole pattern.
+/// `DeepSeek-V3` has two cuts, and a pattern of 190 bytes.
+const MAX_CUTS: usize = 8;
+const MAX_RULE_BYTES: usize = 1 << 12;
+
 /// The one pattern; `None` if there is none, or no proof that it does the same.
 pub(super) fn composed(steps: &[&str]) -> Option<String> {
     let (rule, before) = steps.split_last()?;
+    if before.len() > MAX_CUTS || rule.len() > MAX_RULE_BYTES {
+        return None;
+    }
     let cuts = before.iter().map(|step| cut(step)).collect::<Option<Vec<Cut>>>()?;
     if cuts.is_empty() {
         return None;
@@ -387,6 +395,17 @@ mod tests {
             [("[0-9][0-9]", true), ("a+|b", true), (r"\d", false), ("a ", false), ("(?!a)b", false)]
         {
             assert_eq!(is_of_ascii(regex), is, "{regex}");
+        }
+    }
+
+    #[test]
+    fn many_cuts_and_long_patterns_stay_steps() {
+        let all: Vec<String> = ('a'..='i').map(|cut| format!("[{cut}]+")).collect();
+        for (count, length, is_composed) in [(8, 1, true), (9, 1, false), (1, 1 << 11, false)] {
+            let rule = vec!["[x]"; length].join("|");
+            let mut steps: Vec<&str> = all[..count].iter().map(|cut| &**cut).collect();
+            steps.push(&rule);
+            assert_eq!(composed(&steps).is_some(), is_composed, "{count} {length}");
         }
     }
 
