@@ -39,6 +39,7 @@ from bytepair.errors import (
     BytepairError,
     CountsError,
     FileFormatError,
+    PatternError,
     ShardError,
     SplitError,
     VocabularyError,
@@ -257,7 +258,7 @@ def read(format: str, path: Path) -> None:
             compare_readers(path.read_bytes())
         name = None if format == "companions" else format
         use(bytepair.load(path, name, **options))
-    except (FileFormatError, CountsError, ShardError):
+    except (FileFormatError, CountsError, PatternError, ShardError):
         pass
 
 

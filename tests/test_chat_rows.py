@@ -188,6 +188,13 @@ def test_the_values_of_maps_are_kept() -> None:
     assert expected in TOK.decode(batch[0][0])
 
 
+def test_lists_are_no_keys_of_a_map() -> None:
+    kind = pa.map_(pa.list_(pa.string()), pa.string())
+    table = pa.table({"messages": [TALK], "more": pa.array([[(["a"], "1")]], kind)})
+    with told(ConversationError):
+        TOK.render_batch(table)
+
+
 def test_a_null_in_a_list_is_a_value() -> None:
     talk = [user("x"), assistant("", tool_calls=[call(b=None)])]
     assert '{"b": null}' in spoken(talk, chat.CHATML)

@@ -320,6 +320,12 @@ def test_a_rank_that_is_killed_before_its_first_task(tmp_path: Path) -> None:
         tasks.TaskFolder(root, {"a": 2}, ()).begin()
 
 
+def test_an_empty_folder_of_a_rank_that_was_killed_is_removed(tmp_path: Path) -> None:
+    (tmp_path / ".parts").mkdir()
+    tasks.TaskFolder(tmp_path / ".parts", {"a": 1}, "ids").clear()
+    assert not (tmp_path / ".parts").exists()
+
+
 def test_jobs_do_not_mix(source: list[Path], trained: bytepair.Tokenizer, tmp_path: Path) -> None:
     options: dict[str, Any] = {"rank": 0, "world_size": 2, "errors": "skip", **SMALL}
     assert distributed.shard(source, trained, tmp_path / "out", **options) is None

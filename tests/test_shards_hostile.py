@@ -257,6 +257,25 @@ def test_impossible_values_of_manifests(
     check_values(tmp_path / "out" / "manifest.json", read)
 
 
+@pytest.mark.parametrize("format", ["bytepair", "nanogpt", "arrow", "megatron", "llmc"])
+def test_ids_begin_at_a_multiple_of_their_size(
+    tmp_path: Path, sources: list[Path], tok: bytepair.Tokenizer, format: Any
+) -> None:
+    write(sources, tok, tmp_path / "out", format)
+    file = tmp_path / "out" / "manifest.json"
+    values = json.loads(file.read_text())
+    part = max(
+        (part for shard in values["shards"] for part in shard["parts"]), key=lambda x: x["bytes"]
+    )
+    data = (tmp_path / "out" / part["file"]).read_bytes()
+    moved = data[: part["offset"]] + b"x" + data[part["offset"] :]
+    (tmp_path / "out" / part["file"]).write_bytes(moved)
+    part["offset"] += 1
+    file.write_text(signed(json.dumps(values)))
+    with told(ShardError):
+        list(shards.Dataset(tmp_path / "out", split=None))
+
+
 @pytest.mark.parametrize("file", ["job.json", "000000.json"])
 @pytest.mark.filterwarnings("ignore")
 def test_impossible_values_of_marks(

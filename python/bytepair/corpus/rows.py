@@ -153,7 +153,7 @@ def _as_own_errors(place: str) -> Iterator[None]:
         yield
     except ConversationError:
         raise
-    except (pa.ArrowException, ValueError, KeyError, OverflowError, OSError) as error:
+    except (pa.ArrowException, ValueError, KeyError, TypeError, OverflowError, OSError) as error:
         raise ConversationError(f"{place} is not valid: {error}") from error
 
 

@@ -33,6 +33,7 @@ from bytepair.distributed import tasks
 from bytepair.distributed.tasks import Task, TaskFolder
 from bytepair.errors import ArgumentError, CountsError, InUseError
 from bytepair.files.outputs import naming, open_own, sync
+from bytepair.files.safe import MAX_COUNT, are_counts
 from bytepair.shards import Manifest, manifest, writer
 from bytepair.shards.encode import (
     EncodedRows,
@@ -43,7 +44,7 @@ from bytepair.shards.encode import (
     encode_all,
     make_job,
 )
-from bytepair.shards.manifest import MOST, Address, SkipRecord, are_counts, parse_skip
+from bytepair.shards.manifest import Address, SkipRecord, parse_skip
 from bytepair.shards.writer import resumed, state_of
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.counting import CountOptions, count_with_skips
@@ -188,14 +189,14 @@ def _put_together(
 
 def _skipped(mark: Any) -> tuple[int, list[Skip]]:
     match mark:
-        case {"skipped": documents, "first": [*places]} if manifest.are_counts(documents):
+        case {"skipped": documents, "first": [*places]} if are_counts(documents):
             return documents, list(map(_skip, places))
     raise ValueError("what was skipped is not what it must be")
 
 
 def _skip(values: Any) -> Skip:
     match values:
-        case [str(), row, int() | None, str(), str()] if manifest.are_counts(row):
+        case [str(), row, int() | None, str(), str()] if are_counts(row):
             return Skip(*values)
     raise ValueError("a skipped document is not what it must be")
 
@@ -373,8 +374,8 @@ def _read_batch(
             and all((one[1:] >= one[:-1]).all() for one in (offsets, text_ends, starts))
             and offsets[0] == 0 == starts[0]
             and starts[-1] <= count
-            and 0 <= text_ends[0] <= text_ends[-1] < MOST
-            and ((places >= (task.first_input, 0)) & (places < (task.end, MOST))).all()
+            and 0 <= text_ends[0] <= text_ends[-1] < MAX_COUNT
+            and ((places >= (task.first_input, 0)) & (places < (task.end, MAX_COUNT))).all()
         )
     except Exception as error:  # numpy parses headers in several ways
         raise manifest.damaged(Path(file.name), error, folder) from error

@@ -252,6 +252,8 @@ class TaskFolder:
         check_own_folder(self.root)
         path = self.root / manifest.JOB
         if not path.exists():
+            with suppress(OSError):  # a killed run may have left it empty
+                self.root.rmdir()
             return
         before = manifest.read_json(path, self.root, manifest.parse_job)
         if writer.differing(before, self.job):

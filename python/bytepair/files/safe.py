@@ -23,6 +23,8 @@ from bytepair.errors import FormatError, ShardError
 
 #: The limit for ids, as in the core, so that a damaged count cannot exhaust memory.
 MAX_VOCAB_SIZE = (1 << 21) - 2
+#: All counts of bytes, tokens, documents and the like in a file are below this.
+MAX_COUNT: Final = 1 << 48
 
 _T = TypeVar("_T")
 
@@ -71,6 +73,11 @@ def typed(value: Any, kind: type[_T], place: str) -> _T:
         except UnicodeEncodeError:
             raise FormatError(place, "the string contains an unpaired surrogate") from None
     return cast(_T, value)
+
+
+def are_counts(*values: object) -> bool:
+    """Whether values of JSON are numbers from 0 to `MAX_COUNT`."""
+    return all(type(value) is int and 0 <= value < MAX_COUNT for value in values)
 
 
 def json_note(notes: Mapping[str, str], key: str, kind: type[_T]) -> _T:

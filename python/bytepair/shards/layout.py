@@ -247,6 +247,8 @@ def _mapped(path: Path, dtype: np.dtype[Any], offset: int, count: int) -> NDArra
     if not count:
         return np.empty(0, dtype)
     check_size(path, offset + count * dtype.itemsize)
+    if offset % dtype.itemsize:
+        raise ShardError(f"{path} is damaged: its ids begin at byte {offset}, within one")
     try:
         return np.memmap(path, dtype, "r", offset, (count,)).view(np.ndarray)
     except (OSError, ValueError) as error:

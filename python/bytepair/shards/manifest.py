@@ -32,7 +32,7 @@ from bytepair.corpus.files import INPUTS
 from bytepair.errors import InUseError, ShardError
 from bytepair.files import outputs
 from bytepair.files.outputs import check_output_folder, write_whole
-from bytepair.files.safe import check_regular, is_plain, no_number
+from bytepair.files.safe import are_counts, check_regular, is_plain, no_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,8 +55,6 @@ LOCK: Final = ".lock"
 JOB: Final = "job.json"
 VERSION: Final = 1
 
-#: Counts of bytes, ids and documents are below this number.
-MOST: Final = 1 << 48
 #: The types of ids, which are little-endian.
 DTYPES: Final = ("uint16", "uint32", "int32")
 
@@ -84,11 +82,6 @@ def read_json(path: Path, folder: Path, parse: Callable[[Any], T]) -> T:
         return parse(_content(json.loads(path.read_bytes(), parse_constant=no_number)))
     except (ValueError, RecursionError) as error:
         raise damaged(path, error, folder) from error
-
-
-def are_counts(*values: object) -> bool:
-    """Whether values of JSON are numbers from 0 to `MOST`."""
-    return all(type(value) is int and 0 <= value < MOST for value in values)
 
 
 def _is_plain(value: object, levels: int = 2) -> bool:

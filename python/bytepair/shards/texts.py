@@ -32,8 +32,8 @@ from bytepair.corpus.read import DocumentSelection, ahead, read
 from bytepair.corpus.rows import ConversationSource, sequence
 from bytepair.corpus.source import Reading, Source, resolve_files
 from bytepair.errors import ConversationError, ShardError, SkippedWarning, warn
+from bytepair.files.safe import are_counts
 from bytepair.shards.encode import special_id
-from bytepair.shards.manifest import are_counts
 from bytepair.shards.order import (
     BUFFER_DOCUMENTS,
     Packing,

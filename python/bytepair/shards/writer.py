@@ -505,7 +505,7 @@ def remove_folder(folder: Path, names: str) -> None:
     """Remove a folder of bytepair's own, if it exists and passes `check_contents`."""
     check_contents(folder, names)
     if folder.exists():
-        for path in folder.iterdir():
+        for path in sorted(folder.iterdir()):  # the record of the job is the last
             remove_own(path)
         try:
             folder.rmdir()

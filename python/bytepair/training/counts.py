@@ -30,7 +30,7 @@ from bytepair.errors import (
     OverwriteError,
 )
 from bytepair.files.outputs import check_output_file
-from bytepair.files.safe import parse_json, read_file
+from bytepair.files.safe import are_counts, parse_json, read_file
 from bytepair.tokenizer.vocabulary import in_order
 
 #: The approximate maximum of the bytes of a mixture, times its denominator.
@@ -407,10 +407,7 @@ class CountState:
                 values["reached"] = FilePlace._make(values["reached"])
                 state = cls(**values)
                 numbers = (state.texts, state.bytes, state.pretokens, state.skips.documents)
-                are_counts = all(
-                    type(n) is int and 0 <= n < 1 << 64 for n in (*numbers, *state.reached)
-                )
-                if are_counts and isinstance(state.job, dict):
+                if are_counts(*numbers, *state.reached) and isinstance(state.job, dict):
                     return state
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             pass

@@ -454,7 +454,7 @@ fn index(arena: &[u8], offsets: &[u32], mut ids: Vec<u32>) -> Result<KeyTable> {
             format!("the tokens of the ids {other} and {id} have the same hash")
         }));
     }
-    Ok(index.finish())
+    index.finish()
 }
 
 /// Check special tokens in id order: no empty name, no duplicate name or id.

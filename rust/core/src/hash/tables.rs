@@ -6,14 +6,15 @@
 //! The table may come from an untrusted file. It records how many lines a lookup reads at most
 //! (`max_probe`), so a lookup ends, whatever the table contains.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hash::key::Key;
 use crate::machine::array::{AlignedBuffer, Array};
 use crate::machine::simd::prefetch;
 use crate::memory;
 
-/// A file with a larger `max_probe` is refused.
-pub(crate) const MAX_PROBE: usize = 1 << 10;
+/// The lines of a probe sequence. Published vocabularies need at most 70; a file may choose tokens of
+/// which many have one hash.
+const MAX_PROBE: usize = 1 << 10;
 
 /// The number of keys in a line.
 const KEYS_PER_LINE: usize = 3;
@@ -93,11 +94,11 @@ impl KeyTableBuilder {
     }
 
     /// Insert a key of at least one byte with a number of at most 21 bits. If the key is in the
-    /// table, return its number instead.
+    /// table, return its number instead. If its probe sequence is too long, `finish` fails.
     pub(crate) fn put(&mut self, key: Key, new: u32) -> Option<u32> {
         let mut at = home(key, self.words.len());
         let mut probe = 1;
-        loop {
+        while self.max_probe <= MAX_PROBE {
             let length = self.words.len();
             let line = self.words.chunk_mut::<LINE_WORDS>(at);
             if let Some(place) = place(line, key) {
@@ -112,11 +113,20 @@ impl KeyTableBuilder {
             }
             line[FILTER_WORD] |= bit(key);
             (at, probe) = (next(at, length), probe + 1);
+            if probe > MAX_PROBE {
+                self.max_probe = probe;
+            }
         }
+        None
     }
 
-    pub(crate) fn finish(self) -> KeyTable {
-        KeyTable { words: Array::of_words(self.words), max_probe: self.max_probe }
+    /// The finished table. Fails if a key was left out.
+    pub(crate) fn finish(self) -> Result<KeyTable> {
+        if self.max_probe > MAX_PROBE {
+            let reason = "hundreds of its tokens have one hash, as of no trained vocabulary";
+            return Err(Error::Vocabulary { reason: reason.into() });
+        }
+        Ok(KeyTable { words: Array::of_words(self.words), max_probe: self.max_probe })
     }
 }
 
@@ -284,7 +294,7 @@ mod tests {
                 prop_assert_eq!(builder.put(key(text), number), known.get(text).copied());
                 known.entry(text.clone()).or_insert(number);
             }
-            let table = builder.finish();
+            let table = builder.finish().unwrap();
             let (array, max_probe) = table.array();
             let again = KeyTable::from_array(array.clone(), max_probe).unwrap();
             for text in texts.iter().chain(&others) {
@@ -292,6 +302,20 @@ mod tests {
                 prop_assert_eq!(again.find(key(text)), known.get(text).copied());
             }
         }
+    }
+
+    #[test]
+    fn keys_that_were_chosen_to_have_one_hash_are_refused() {
+        let start = 0x9E37_79B9_7F4A_7C15_u64.to_le_bytes();
+        let builder = |keys: u32| {
+            let mut builder = KeyTableBuilder::new(2 * keys as usize).unwrap();
+            for number in 0..keys {
+                builder.put(key(&[&start[..], &number.to_le_bytes()].concat()), number);
+            }
+            builder.finish()
+        };
+        assert!(builder(3_000).is_ok());
+        assert!(matches!(builder(3_100), Err(Error::Vocabulary { .. })));
     }
 
     #[test]

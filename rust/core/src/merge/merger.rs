@@ -291,7 +291,7 @@ fn in_order(pairs: &[Option<(u32, u32)>], vocabulary: &Vocabulary) -> Result<Pai
             builder.insert(left, right, id);
         }
     }
-    Ok(builder.finish(vocabulary))
+    builder.finish(vocabulary)
 }
 
 /// The table of the rule of merges: the listed pairs, with their positions in the list as ranks.
@@ -303,7 +303,7 @@ pub(crate) fn by_merges(vocabulary: &Vocabulary, merges: &[(u32, u32)]) -> Resul
     for (rank, &(left, right)) in (0..).zip(merges) {
         builder.insert(left, right, rank);
     }
-    Ok(builder.finish(vocabulary))
+    builder.finish(vocabulary)
 }
 
 /// The id that each listed pair merges into.

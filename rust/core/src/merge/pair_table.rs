@@ -6,8 +6,7 @@
 
 use std::ops::Deref;
 
-use crate::error::Result;
-use crate::hash::tables::MAX_PROBE;
+use crate::error::{Error, Result};
 use crate::machine::array::{AlignedBuffer, Array};
 use crate::machine::simd::{Lanes, Portable, prefetch};
 use crate::memory;
@@ -79,8 +78,9 @@ impl PairTableBuilder {
         self.bytes[usize::from(left) << 8 | usize::from(right)] = rank;
     }
 
-    /// The finished table, with the ranks of the pairs of single bytes filled in.
-    pub(crate) fn finish(mut self, vocabulary: &Vocabulary) -> PairTable {
+    /// The finished table, with the ranks of the pairs of single bytes filled in. Fails as
+    /// [`Buckets::finish`] does.
+    pub(crate) fn finish(mut self, vocabulary: &Vocabulary) -> Result<PairTable> {
         let byte_ids = vocabulary.byte_ids();
         for bytes in 0..=u16::MAX {
             let [left, right] = bytes.to_be_bytes();
@@ -91,7 +91,8 @@ impl PairTableBuilder {
         }
         let Self { buckets, bytes, ids, ranks, .. } = self;
         let offsets = vocabulary.arrays().1.clone();
-        PairTable { buckets: buckets.finish(), bytes: Array::new(bytes), ids, ranks, offsets }
+        let (buckets, bytes) = (buckets.finish()?, Array::new(bytes));
+        Ok(PairTable { buckets, bytes, ids, ranks, offsets })
     }
 }
 
@@ -202,6 +203,10 @@ fn number(of: usize) -> u32 {
 /// The number of words of a bucket.
 const BUCKET_WORDS: usize = 8;
 
+/// The buckets of a probe sequence. Published vocabularies need at most 5; a file may choose ids of which
+/// many have one hash.
+const MAX_PROBE: usize = 1 << 6;
+
 const ID_BITS: u32 = 21;
 const PAIR_BITS: u32 = 2 * ID_BITS;
 const PAIR: u64 = (1 << PAIR_BITS) - 1;
@@ -230,7 +235,7 @@ impl Buckets<AlignedBuffer> {
         Ok(Self { words: AlignedBuffer::zeros(words)?, max_probe: 1 })
     }
 
-    /// Insert a pair, unless it exists.
+    /// Insert a pair, unless it exists, or its probe sequence is too long: then `finish` fails.
     pub(crate) fn insert(&mut self, left: u32, right: u32, rank: u32) {
         let pair = pair(left, right);
         let (mut at, mut max_probe) = (start(pair, self.words.len()), 1);
@@ -245,6 +250,10 @@ impl Buckets<AlignedBuffer> {
                     return;
                 }
                 Some(_) => return,
+                None if max_probe == MAX_PROBE => {
+                    self.max_probe = MAX_PROBE + 1;
+                    return;
+                }
                 None => {
                     (at, max_probe) = ((at + BUCKET_WORDS) & (self.words.len() - 1), max_probe + 1);
                 }
@@ -252,9 +261,14 @@ impl Buckets<AlignedBuffer> {
         }
     }
 
-    /// The finished table.
-    pub(crate) fn finish(self) -> Buckets {
-        Buckets { words: Array::of_words(self.words), max_probe: self.max_probe }
+    /// The finished table. Fails if a pair was left out.
+    pub(crate) fn finish(self) -> Result<Buckets> {
+        if self.max_probe > MAX_PROBE {
+            let reason =
+                "hundreds of pairs of its merges have one hash, as of no trained vocabulary";
+            return Err(Error::Vocabulary { reason: reason.into() });
+        }
+        Ok(Buckets { words: Array::of_words(self.words), max_probe: self.max_probe })
     }
 }
 
@@ -352,7 +366,7 @@ mod tests {
                 expected.entry((left, right)).or_insert(rank);
                 buckets.insert(left, right, rank);
             }
-            let buckets = buckets.finish();
+            let buckets = buckets.finish().unwrap();
             let (array, max_probe) = buckets.array();
             let again = Buckets::from_array(array.clone(), max_probe).unwrap();
             for (left, right) in (0..40).flat_map(|left| (0..40).map(move |right| (left, right))) {
@@ -364,6 +378,20 @@ mod tests {
             order.sort_unstable();
             prop_assert!(buckets.in_order().into_iter().eq(order.iter().map(|&(_, pair)| pair)));
         }
+    }
+
+    #[test]
+    fn pairs_that_were_chosen_to_have_one_hash_are_refused() {
+        let buckets = |most: usize| {
+            let mut buckets = Buckets::with_capacity(1 << 12).unwrap();
+            let words = buckets.words.len();
+            let all = (0..2048).flat_map(|left| (0..2048).map(move |right| (left, right)));
+            let chosen = all.filter(|&(left, right)| start(pair(left, right), words) == 0);
+            chosen.take(most).for_each(|(left, right)| buckets.insert(left, right, left));
+            buckets.finish()
+        };
+        assert!(buckets(MAX_PROBE * BUCKET_WORDS).is_ok());
+        assert!(matches!(buckets(MAX_PROBE * BUCKET_WORDS + 1), Err(Error::Vocabulary { .. })));
     }
 
     #[test]

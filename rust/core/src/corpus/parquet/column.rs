@@ -22,7 +22,7 @@ use parquet::file::reader::Length;
 use parquet::schema::types::ColumnDescriptor;
 
 use crate::corpus::parquet::footer::read_footer;
-use crate::corpus::parquet::source::{self, Pages, ReadSeek, SharedFile, TablePlace};
+use crate::corpus::parquet::source::{self, Pages, ReadSeek, SharedFile, TablePlace, general};
 use crate::corpus::stream::stand_in_at;
 use crate::error::{Error, Hint, OTHER_COLUMN, RENDER, Reason, Result};
 
@@ -407,10 +407,6 @@ fn missing(rows: usize) -> ParquetError {
 pub(crate) fn catch_panic<T>(read: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
     let damaged = |_| Err(general("it is damaged"));
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)
-}
-
-pub(crate) fn general(reason: impl Into<String>) -> ParquetError {
-    ParquetError::General(reason.into())
 }
 
 /// The error for a file whose footer cannot be read, with what it may be and what to do.

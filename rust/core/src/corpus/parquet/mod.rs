@@ -6,8 +6,8 @@ mod source;
 mod table_reader;
 
 pub use column::{RowRange, TextColumn};
-pub(crate) use column::{catch_panic, check_chunk, general, rows_at_once, unreadable};
+pub(crate) use column::{catch_panic, check_chunk, rows_at_once, unreadable};
 pub(crate) use footer::read_footer;
 pub use source::ReadSeek;
-pub(crate) use source::{Pages, TablePlace};
+pub(crate) use source::{Pages, TablePlace, general};
 pub use table_reader::TableReader;

@@ -16,7 +16,6 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 
-use crate::corpus::parquet::column::general;
 use crate::error::{Grouped, Reason, SMALLER_PAGES};
 use crate::memory;
 use crate::parallel::lock;
@@ -250,6 +249,10 @@ impl Pages {
         let mut rest = levels.and_then(|levels| page.buffer().get(levels..)).unwrap_or_default();
         (0..lists).try_for_each(|_| skip_deltas(&mut rest, u64::from(page.num_values())))
     }
+}
+
+pub(crate) fn general(reason: impl Into<String>) -> ParquetError {
+    ParquetError::General(reason.into())
 }
 
 fn wrong_size() -> ParquetError {

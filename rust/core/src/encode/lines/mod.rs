@@ -94,7 +94,7 @@ impl Superwords {
         let second = SecondPhase::new(&phases, pairs)?;
         let (joined, whole) = (phases.joined(vocabulary), BitSet::of_tokens(vocabulary)?);
         // The table contains the ids, so the rule only determines that merging starts with bytes.
-        let low = Merger::new(vocabulary, MergeRule::Ranks, phases.low.finish(vocabulary))?;
+        let low = Merger::new(vocabulary, MergeRule::Ranks, phases.low.finish(vocabulary)?)?;
         let words = encoder.with_merger(low);
         let cache = SharedCache::default();
         let scanner = Splitter::new(&Pattern::new(WORDS)?)?;

@@ -38,7 +38,7 @@ impl SecondPhase {
             ranks.insert(left, right, pairs.rank(left, right, Portable));
         }
         let joints = phases.joints().map(|(left, right)| hash_pair(left, right));
-        Ok(Self { joints: BitSet::of(joints, phases.high.len())?, ranks: ranks.finish() })
+        Ok(Self { joints: BitSet::of(joints, phases.high.len())?, ranks: ranks.finish()? })
     }
 
     /// Merge the ids from `from` on, run by run; `pairs` has all merges.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 
 use crate::error::{Error, Hint, Reason, Result};
-use crate::hash::tables::{KeyTable, MAX_PROBE};
+use crate::hash::tables::KeyTable;
 use crate::machine::array::{Array, FileBytes};
 use crate::merge::pair_table::Buckets;
 
@@ -239,13 +239,10 @@ impl Writer {
         self.bytes(kind, numbers.into_iter().flat_map(u32::to_le_bytes).collect());
     }
 
-    /// Write a hash table and its longest probe sequence. A table that a reader would refuse is
-    /// left out.
+    /// Write a hash table and its longest probe sequence.
     pub(super) fn table<T: Pod>(&mut self, kind: Kind, array: &Array<T>, max_probe: usize) {
-        if max_probe <= MAX_PROBE {
-            let max_probe = u32::try_from(max_probe).expect("a small number");
-            self.sections.push((kind, max_probe, array.to_bytes()));
-        }
+        let max_probe = u32::try_from(max_probe).expect("a small number");
+        self.sections.push((kind, max_probe, array.to_bytes()));
     }
 
     /// The bytes of the file.
