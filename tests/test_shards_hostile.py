@@ -257,7 +257,7 @@ def test_impossible_values_of_manifests(
     check_values(tmp_path / "out" / "manifest.json", read)
 
 
-@pytest.mark.parametrize("format", ["bytepair", "nanogpt", "arrow", "megatron", "llmc"])
+@pytest.mark.parametrize("format", ["bytepair", "nanogpt", "arrow", "megatron"])
 def test_ids_begin_at_a_multiple_of_their_size(
     tmp_path: Path, sources: list[Path], tok: bytepair.Tokenizer, format: Any
 ) -> None:
@@ -273,7 +273,7 @@ def test_ids_begin_at_a_multiple_of_their_size(
     part["offset"] += 1
     file.write_text(signed(json.dumps(values)))
     with told(ShardError):
-        list(shards.Dataset(tmp_path / "out", split=None))
+        shards.Dataset(tmp_path / "out", split=None)[0]
 
 
 @pytest.mark.parametrize("file", ["job.json", "000000.json"])

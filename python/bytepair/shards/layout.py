@@ -29,7 +29,7 @@ from bytepair.errors import ShardError, warn
 from bytepair.files.outputs import check_alone, naming, open_own, sync
 from bytepair.formats import NATIVE
 from bytepair.shards.manifest import NAME as MANIFEST
-from bytepair.shards.manifest import Shard, ShardFormat, ShardSplit
+from bytepair.shards.manifest import Shard, ShardFormat, ShardPart, ShardSplit
 
 Ids = NDArray[Any]
 
@@ -93,7 +93,7 @@ class Layout:
         if len(shard.parts) < 2:
             raise ShardError(f"{folder}, shard {shard.number}: a file is missing")
         data, index = shard.parts[-2:]
-        ids = _mapped(folder / data.file, dtype, data.offset, shard.tokens)
+        ids = _ids(folder, data, dtype, shard.tokens)
         return ids, self.ends(folder / index.file, shard.documents)
 
     def ends(self, path: Path, documents: int) -> NDArray[Any]:
@@ -234,7 +234,7 @@ class Arrow(Layout):
             raise ShardError(f"{folder}, shard {shard.number}: the file has other parts")
         _, index, data = shard.parts
         ends = _mapped(folder / index.file, np.dtype("<i8"), index.offset + 8, shard.documents)
-        return _mapped(folder / data.file, dtype, data.offset, shard.tokens), ends
+        return _ids(folder, data, dtype, shard.tokens), ends
 
 
 LAYOUTS: Final[dict[str, Layout]] = {
@@ -242,13 +242,18 @@ LAYOUTS: Final[dict[str, Layout]] = {
 }
 
 
+def _ids(folder: Path, part: ShardPart, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
+    if part.offset % dtype.itemsize:
+        text = f"{folder / part.file} is damaged: its ids begin at byte {part.offset}, within one"
+        raise ShardError(text)
+    return _mapped(folder / part.file, dtype, part.offset, count)
+
+
 def _mapped(path: Path, dtype: np.dtype[Any], offset: int, count: int) -> NDArray[Any]:
     """Map part of a file as an array; an empty one cannot be mapped."""
     if not count:
         return np.empty(0, dtype)
     check_size(path, offset + count * dtype.itemsize)
-    if offset % dtype.itemsize:
-        raise ShardError(f"{path} is damaged: its ids begin at byte {offset}, within one")
     try:
         return np.memmap(path, dtype, "r", offset, (count,)).view(np.ndarray)
     except (OSError, ValueError) as error:
