@@ -332,6 +332,23 @@ def test_the_templates_of_a_tokenizer_come_first() -> None:
             answers.ask("chat", body, t=0, template="default")
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_a_chat_is_limited(own: bool) -> None:
+    """Its bytes, its messages and the tokens that a template makes of it."""
+    tok = bytepair.train(["hi hi"], 260, special_tokens=["<|im_start|>", "<|im_end|>"])
+    source = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    answers = explore.Answers({"mine": tok.replace(chat_template=source)})
+    user = {"role": "user", "content": "x"}
+    for talk in (
+        [user | {"content": "x" * (1 << 22)}],
+        [user | {"content": "xy" * 40_000}],
+        [user, {"role": "assistant", "content": ""}] * (40_000 if own else 2_049),
+    ):
+        body = json.dumps(talk).encode()
+        with told(bytepair.errors.BytepairError):
+            answers.ask("chat", body, t=0, template="default" if own else "chatml")
+
+
 def test_the_same_text_in_sixty_languages(
     answers: explore.Answers, trained: bytepair.Tokenizer
 ) -> None:

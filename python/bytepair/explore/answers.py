@@ -32,6 +32,9 @@ TEMPLATES: Final = {one.name: one for one in (chat.NANOCHAT, chat.CHATML, chat.L
 #: The roles of messages under a template in Jinja, which does not say them.
 _JINJA_ROLES: Final[dict[str, list[str]]] = {"system": [], "user": [], "assistant": [], "tool": []}
 
+#: The limits of a conversation under such a template, as `rust/view` has them for others.
+_MOST_BYTES: Final = 1 << 22
+_MOST_TOKENS: Final = 1 << 16
 #: Languages in ten scripts, some right-to-left, some without spaces, some with stacked marks.
 _SCRIPTS: Final = ("en", "el", "ru", "ar", "he", "hi", "th", "ka", "ko", "zh-Hans")
 
@@ -98,9 +101,13 @@ class Answers:
             tok, templates = self._own.get(str(question.get("t")), (None, {}))
             template = templates.get(str(question.get("template")))
             if tok is not None and isinstance(template, chat.JinjaTemplate):
+                if len(body) > _MOST_BYTES:
+                    raise ArgumentError(f"the page takes at most {_MOST_BYTES:,} bytes of text")
                 limited = dataclasses.replace(template, process=self._process)
                 conversation = parsed_json(body.decode(errors="replace"), "the conversation")
                 rendered, reason = _rendered(tok, limited, conversation)
+                if len(rendered[0]) > _MOST_TOKENS:
+                    raise ArgumentError(f"the page shows at most {_MOST_TOKENS:,} tokens")
                 tokens = self.ask("tokens", json.dumps(rendered).encode(), t=question["t"])
                 return json.dumps({**tokens, "no_mask": reason})
         return self.view.ask(json.dumps(question), body)

@@ -92,7 +92,7 @@ fn code(error: &bytepair::Error) -> Code {
     use bytepair::Error as E;
     match error {
         E::Pattern { .. } | E::PatternName { .. } => Code::Pattern,
-        E::Split { .. } | E::Uncovered { .. } => Code::Split,
+        E::Split { .. } | E::Uncovered { .. } | E::Growth { .. } => Code::Split,
         E::UnknownId { .. } => Code::UnknownId,
         E::UnknownSpecial { .. } | E::SpecialInText { .. } => Code::SpecialToken,
         E::TextNotUtf8 { .. } | E::FileNotUtf8 { .. } => Code::TextNotUtf8,

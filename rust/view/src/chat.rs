@@ -17,6 +17,9 @@ use crate::question::{Question, check_length};
 /// memory for each.
 pub(crate) const MAX_CHAT_TOKENS: usize = 1 << 16;
 
+/// The largest number of messages: each looks for its special tokens among all of the tokenizer.
+const MAX_MESSAGES: usize = 1 << 12;
+
 /// A template whose pieces are known; special tokens are resolved for each tokenizer.
 #[derive(Debug)]
 pub(crate) struct ChatTemplate {
@@ -161,6 +164,12 @@ pub(crate) fn chat(
     let messages = messages.ok_or_else(|| {
         broken("a conversation is a list of messages that is not empty, or has one: \"messages\"")
     })?;
+    if messages.len() > MAX_MESSAGES {
+        let count = messages.len();
+        return Err(broken(format!(
+            "the conversation has {count} messages; the page shows at most {MAX_MESSAGES}"
+        )));
+    }
     let messages = merged(template, messages)?;
     let mut writer = ChatWriter { one, template, out: Vec::new() };
     writer.conversation(&messages)?;

@@ -102,8 +102,8 @@ def lost_kinds(kinds_by_name: Mapping[str, int]) -> list[str]:
     return [f"that {', '.join(map(repr, names))} {what}" for what, names in lost.items()]
 
 
-#: The names of added tokens that are compared have at most this number of characters.
-_MOST_NAME_CHARS: Final = 512
+#: The beginnings and ends of all names that are compared have at most this number of characters.
+_MOST_CHARS: Final = 1 << 24
 
 
 def lost_order(names: Iterable[str]) -> list[str]:
@@ -114,8 +114,8 @@ def lost_order(names: Iterable[str]) -> list[str]:
         ["that the first of '<a>' and '>>>>' is found where they overlap: llama.cpp finds the last"]
     """
     by_size = sorted(names, key=lambda name: len(name.encode()))
-    if by_size and len(by_size[-1]) > _MOST_NAME_CHARS:  # the rest takes the square of the length
-        return [f"the order of added tokens of more than {_MOST_NAME_CHARS} characters"]
+    if sum(len(name) ** 2 for name in by_size) > _MOST_CHARS:
+        return ["the order of added tokens, whose names are too long to be compared"]
     longest = {name[:end]: name for name in by_size for end in range(1, len(name))}
     for name in by_size:
         for start in range(1, len(name)):

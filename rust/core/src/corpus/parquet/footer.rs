@@ -15,7 +15,7 @@ use crate::memory;
 /// The maximum number of levels of a schema, as in Arrow.
 const MOST_LEVELS: usize = 100;
 /// The memory for a footer, for each of its bytes.
-const BYTES_OF_MEMORY: usize = 16;
+const BYTES_OF_MEMORY: usize = 32;
 /// The bytes at the end of a file: the length of the footer, and a mark.
 const END_BYTES: usize = 8;
 
