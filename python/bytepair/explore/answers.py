@@ -34,6 +34,7 @@ _JINJA_ROLES: Final[dict[str, list[str]]] = {"system": [], "user": [], "assistan
 
 #: The limits of a conversation under such a template, as `rust/view` has them for others.
 _MOST_BYTES: Final = 1 << 22
+_MOST_MESSAGES: Final = 1 << 12
 _MOST_TOKENS: Final = 1 << 16
 #: Languages in ten scripts, some right-to-left, some without spaces, some with stacked marks.
 _SCRIPTS: Final = ("en", "el", "ru", "ar", "he", "hi", "th", "ka", "ko", "zh-Hans")
@@ -105,6 +106,9 @@ class Answers:
                     raise ArgumentError(f"the page takes at most {_MOST_BYTES:,} bytes of text")
                 limited = dataclasses.replace(template, process=self._process)
                 conversation = parsed_json(body.decode(errors="replace"), "the conversation")
+                parts = conversation.values() if isinstance(conversation, dict) else [conversation]
+                if any(isinstance(part, list) and len(part) > _MOST_MESSAGES for part in parts):
+                    raise ArgumentError(f"the page shows at most {_MOST_MESSAGES:,} messages")
                 rendered, reason = _rendered(tok, limited, conversation)
                 if len(rendered[0]) > _MOST_TOKENS:
                     raise ArgumentError(f"the page shows at most {_MOST_TOKENS:,} tokens")
