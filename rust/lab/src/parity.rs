@@ -9,8 +9,6 @@
 //! another group may choose any of them; and merges are not made in batches, since each may change
 //! the choice. For a merge that visits many words, the groups are divided among the threads.
 
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::choice::Choice;
@@ -19,12 +17,10 @@ use bytepair::parallel::{self, lock};
 use bytepair::train::Seed;
 use bytepair::train::TokenPair;
 use bytepair::train::merged_text::{MergeBuffers, MergedText};
-use bytepair::train::order::{Position, TieOrder};
+use bytepair::train::order::TokenOrder;
 use bytepair::train::queue::Queue;
 use bytepair::train::{check_size, grow};
-use bytepair::{
-    Counts, Error, Pattern, Result, Tokenizer, TrainOptions, Trained, memory, with_order,
-};
+use bytepair::{Counts, Error, Pattern, Result, Tokenizer, TrainOptions, Trained, memory};
 
 /// A merge that visits fewer words is made on one thread, before another thread would have started.
 const MIN_VISITS_SHARED: usize = 512;
@@ -111,7 +107,8 @@ pub fn train_groups(
     let base = if initial > 0 { Some(first.to_tokenizer(&[], pattern.clone())?) } else { None };
     let rest = TrainOptions { merges: options.merges - initial, ..options.clone() };
     let mut report = |done| on_progress(initial + done);
-    let (learnt, chosen) = with_ties(texts, parity, &rest, base.as_ref(), &mut report)?;
+    let run = GroupTraining { texts, parity, options: &rest, base: base.as_ref() };
+    let (learnt, chosen) = run.run(&mut report)?;
     // With initial tokens, the counts of the first merges are unknown, so all are left out.
     let has_counts = first.counts.len() == initial;
     let all =
@@ -143,45 +140,6 @@ fn first_merges(
     grow::train_with(initial, &Counts::sum(groups.iter().copied())?, pattern, &options, on_progress)
 }
 
-/// A rule for ties that the queues of all groups share.
-struct SharedOrder<O>(Rc<RefCell<O>>);
-
-impl<O> Clone for SharedOrder<O> {
-    fn clone(&self) -> Self {
-        Self(Rc::clone(&self.0))
-    }
-}
-
-impl<O: TieOrder> TieOrder for SharedOrder<O> {
-    type Key = O::Key;
-
-    const NEW_PRECEDE: bool = O::NEW_PRECEDE;
-
-    fn first_key(&self, pair: TokenPair) -> Self::Key {
-        self.0.borrow().first_key(pair)
-    }
-
-    fn key(&self, pair: TokenPair, position: impl FnOnce() -> Position) -> Self::Key {
-        self.0.borrow().key(pair, position)
-    }
-
-    fn created(&mut self, pair: TokenPair) -> Result<()> {
-        self.0.borrow_mut().created(pair)
-    }
-}
-
-/// Train with the rule for ties in the options.
-fn with_ties(
-    texts: ParityTexts<'_>,
-    parity: &Parity,
-    options: &TrainOptions,
-    base: Option<&Tokenizer>,
-    on_progress: &mut dyn FnMut(usize) -> Result<()>,
-) -> Result<(Trained, Vec<usize>)> {
-    let run = GroupTraining { texts, parity, options, base };
-    with_order!(options.ties, Seed::new(base)?.tokens()?, order => run.with(order, on_progress))
-}
-
 /// The texts and options of a parity-aware training.
 struct GroupTraining<'a> {
     texts: ParityTexts<'a>,
@@ -191,9 +149,8 @@ struct GroupTraining<'a> {
 }
 
 impl GroupTraining<'_> {
-    fn with<O: TieOrder>(
+    fn run(
         &self,
-        order: O,
         on_progress: &mut dyn FnMut(usize) -> Result<()>,
     ) -> Result<(Trained, Vec<usize>)> {
         let ids = self.base.map_or(256, |base| base.vocabulary().len());
@@ -202,18 +159,10 @@ impl GroupTraining<'_> {
         let ParityTexts { groups, development } = self.texts;
         let all = [groups, development].concat();
         let stage = GroupStage::new(&all, self.base, vocab_size, self.options.threads)?;
-        let order = SharedOrder(Rc::new(RefCell::new(order)));
         parallel::team(stage.shares.len(), &|part| stage.work(part), |round| {
-            // Only batches need flags for the ids, and these queues give one pair at a time.
-            let queues = groups.iter().map(|_| Queue::new(order.clone(), 0));
-            let mut leader = Leader {
-                run: self,
-                stage: &stage,
-                round,
-                queues: queues.collect::<Result<_>>()?,
-                order: order.clone(),
-                lengths: Seed::new(self.base)?.token_lengths()?,
-            };
+            let queues = groups.iter().map(|_| Queue::default()).collect();
+            let order = TokenOrder::new(self.options.ties, Seed::new(self.base)?.tokens()?);
+            let mut leader = Leader { run: self, stage: &stage, round, queues, order };
             leader.run(on_progress)
         })
     }
@@ -312,19 +261,17 @@ impl Share {
 }
 
 /// The leading thread, which chooses the groups and pairs.
-struct Leader<'a, O: TieOrder> {
+struct Leader<'a> {
     run: &'a GroupTraining<'a>,
     stage: &'a GroupStage,
     /// Runs a round on all threads.
     round: &'a dyn Fn(),
     /// The pairs of each group.
-    queues: Vec<Queue<SharedOrder<O>>>,
-    order: SharedOrder<O>,
-    /// The length in bytes of each token.
-    lengths: Vec<u32>,
+    queues: Vec<Queue>,
+    order: TokenOrder,
 }
 
-impl<O: TieOrder> Leader<'_, O> {
+impl Leader<'_> {
     fn run(
         &mut self,
         on_progress: &mut dyn FnMut(usize) -> Result<()>,
@@ -370,16 +317,13 @@ impl<O: TieOrder> Leader<'_, O> {
         let (share, at) = self.stage.locations[group];
         let text = &mut lock(&self.stage.shares[share]).texts[at].text;
         let floor = self.run.options.min_count.get();
-        let index = text.next_pair(&mut self.queues[group], floor, &self.lengths)?;
+        let index = text.next_pair(&mut self.queues[group], &self.order, floor)?;
         Ok(index.map(|index| text.counted(index)))
     }
 
     /// Merge a pair in all texts. Returns how many occurrences were replaced in the groups.
     fn make(&mut self, pair: TokenPair) -> Result<u64> {
-        let new = u32::try_from(self.lengths.len()).expect("vocabularies are below 2^21 ids");
-        *self.stage.new.write().unwrap_or_else(PoisonError::into_inner) = new;
-        let length = self.lengths[pair.0 as usize] + self.lengths[pair.1 as usize];
-        memory::push(&mut self.lengths, length)?;
+        *self.stage.new.write().unwrap_or_else(PoisonError::into_inner) = self.order.ids();
         self.order.created(pair)?;
         let mut visits = 0;
         // New pairs get the indices from here on. A text without the pair has nothing to merge.
@@ -401,15 +345,14 @@ impl<O: TieOrder> Leader<'_, O> {
 
     /// Queue the pairs of each group from an index on, except those whose token would be too long.
     fn enqueue(&mut self, first: &[u32]) -> Result<()> {
-        let Self { queues, lengths, .. } = self;
+        let Self { queues, order, .. } = self;
         let longest = self.run.options.max_token_bytes;
         let queued = self.stage.each(|group, GroupText { text, .. }| {
             let Some(queue) = queues.get_mut(group) else { return Ok(()) };
             for index in first[group]..text.pair_count() {
-                let ((left, right), count) = text.counted(index);
-                let length = (lengths[left as usize] + lengths[right as usize]) as usize;
-                if longest.is_none_or(|most| length <= most) {
-                    queue.push((left, right), count, index)?;
+                let (pair, count) = text.counted(index);
+                if longest.is_none_or(|most| order.joined_length(pair) <= most) {
+                    queue.push(order, pair, count, index)?;
                 }
             }
             Ok(())

@@ -24,9 +24,8 @@ pub(super) struct Changes {
     pub(super) replacements: Vec<u64>,
     /// The first id of the batch. A pair with such an id is created within the batch.
     first_new: u32,
-    /// The changes of the current merge by neighbour, and the neighbours that have changes.
-    balances: Vec<Balance>,
-    touched: Vec<Neighbour>,
+    /// The changes of the current merge.
+    balances: Balances,
     /// Removed occurrences of pairs that are older than the batch; for those that are kept in the
     /// counts also by index.
     removed: Vec<(TokenPair, u64)>,
@@ -42,15 +41,62 @@ pub(super) struct Changes {
 
 /// How many occurrences beside one neighbour a merge removes and creates.
 #[derive(Debug, Clone, Copy, Default)]
-struct Balance {
+pub(super) struct Balance {
     removed: u64,
-    created: u64,
+    pub(super) created: u64,
+}
+
+/// A balance for each neighbour, and the neighbours whose balance is not 0.
+#[derive(Default)]
+pub(super) struct Balances {
+    of: Vec<Balance>,
+    touched: Vec<Neighbour>,
+}
+
+impl Balances {
+    /// Make room for the neighbours of this number of ids.
+    pub(super) fn grow(&mut self, ids: u32) -> Result<()> {
+        grow(&mut self.of, ids)
+    }
+
+    /// Add to the balance of a neighbour.
+    #[inline]
+    pub(super) fn change(
+        &mut self,
+        neighbour: Neighbour,
+        removed: u64,
+        created: u64,
+    ) -> Result<()> {
+        let balance = &mut self.of[neighbour as usize];
+        // Counts are positive, so the balance of a listed neighbour is not 0 again: `removed` only
+        // rises, and `created` is lowered only where `removed` rose too. So no neighbour is listed
+        // twice.
+        if balance.removed == 0 && balance.created == 0 {
+            memory::push(&mut self.touched, neighbour)?;
+        }
+        balance.removed += removed;
+        balance.created += created;
+        Ok(())
+    }
+
+    /// The number of balances that are not 0.
+    pub(super) fn len(&self) -> usize {
+        self.touched.len()
+    }
+
+    /// Take all balances that are not 0.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = (Neighbour, Balance)> {
+        let of = &mut self.of;
+        self.touched
+            .drain(..)
+            .map(|neighbour| (neighbour, std::mem::take(&mut of[neighbour as usize])))
+    }
 }
 
 impl Changes {
     /// Clear the changes of the previous batch.
     pub(super) fn begin_batch(&mut self, batch: &[Merge]) -> Result<()> {
-        grow(&mut self.balances, ids_with(batch))?;
+        self.balances.grow(ids_with(batch))?;
         self.first_new = batch.first().map_or(0, |merge| merge.new);
         self.replacements.clear();
         self.removed.clear();
@@ -92,46 +138,29 @@ impl Changes {
                 // This merge takes the `a`: (b, a) is gone already, and (z, z) appears in place of
                 // (z, a). Only the occurrence just before can leave the new id here, and it has
                 // added at least `count`, so the difference is not negative.
-                self.balances[on_right(left) as usize].created -= count;
-                self.change(on_left(before), 0, count)?;
+                self.balances.of[on_right(left) as usize].created -= count;
+                self.balances.change(on_left(before), 0, count)?;
             } else {
-                self.change(on_left(before), count, count)?;
+                self.balances.change(on_left(before), count, count)?;
             }
             memory::push(&mut self.created_in, (on_left(before), word))?;
         }
         if let Some(after) = after {
-            self.change(on_right(after), count, count)?;
+            self.balances.change(on_right(after), count, count)?;
             memory::push(&mut self.created_in, (on_right(after), word))?;
         }
-        Ok(())
-    }
-
-    /// Add to the balance of a neighbour.
-    #[inline]
-    fn change(&mut self, neighbour: Neighbour, removed: u64, created: u64) -> Result<()> {
-        let balance = &mut self.balances[neighbour as usize];
-        // Counts are positive, so the balance of a listed neighbour is not 0 again: `removed` only
-        // rises, and `created` is lowered only where `removed` rose too. So no neighbour is listed
-        // twice.
-        if balance.removed == 0 && balance.created == 0 {
-            memory::push(&mut self.touched, neighbour)?;
-        }
-        balance.removed += removed;
-        balance.created += created;
         Ok(())
     }
 
     /// Sum up the current merge.
     pub(super) fn end_merge(&mut self) -> Result<()> {
         // Each neighbour adds at most one entry to each list, so the pushes below never reallocate.
-        let touched = self.touched.len();
+        let touched = self.balances.len();
         memory::reserve(&mut self.removed_in_batch, touched)?;
         memory::reserve(&mut self.removed, touched)?;
         memory::reserve(&mut self.created, touched)?;
         let Merge { pair: (left, right), .. } = self.merge;
-        for neighbour in self.touched.drain(..) {
-            let Balance { removed, created } =
-                std::mem::take(&mut self.balances[neighbour as usize]);
+        for (neighbour, Balance { removed, created }) in self.balances.drain() {
             if removed > 0 {
                 let other = neighbour / 2;
                 let pair = if neighbour % 2 == 0 { (other, left) } else { (right, other) };
@@ -201,33 +230,4 @@ pub(super) fn resize<T: Clone + Default>(values: &mut Vec<T>, length: usize) -> 
     memory::reserve(values, length.saturating_sub(values.len()))?;
     values.resize(length.max(values.len()), T::default());
     Ok(())
-}
-
-/// A sum for each neighbour, and the neighbours that have one.
-#[derive(Default)]
-pub(super) struct Sums {
-    pub(super) of: Vec<u64>,
-    pub(super) touched: Vec<Neighbour>,
-}
-
-impl Sums {
-    #[inline]
-    pub(super) fn add(&mut self, neighbour: Neighbour, count: u64) -> Result<()> {
-        let sum = &mut self.of[neighbour as usize];
-        if *sum == 0 {
-            memory::push(&mut self.touched, neighbour)?;
-        }
-        *sum += count;
-        Ok(())
-    }
-
-    /// Call `each` with all sums that are not 0, and reset them.
-    pub(super) fn drain(&mut self, mut each: impl FnMut(Neighbour, u64)) {
-        for neighbour in self.touched.drain(..) {
-            let sum = std::mem::take(&mut self.of[neighbour as usize]);
-            if sum != 0 {
-                each(neighbour, sum);
-            }
-        }
-    }
 }

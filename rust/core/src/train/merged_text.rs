@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::tokenizer::Tokenizer;
 use crate::train::changes::{Changes, Neighbour, grow, new_pair};
-use crate::train::order::TieOrder;
+use crate::train::order::TokenOrder;
 use crate::train::pair_counts::{Merge, PairCounts, TokenPair};
 use crate::train::postings::Postings;
 use crate::train::queue::Queue;
@@ -80,17 +80,17 @@ impl MergedText {
     }
 
     /// Take the next pair of this text from its queue; returns the index of the pair.
-    pub fn next_pair<O: TieOrder>(
+    pub fn next_pair(
         &mut self,
-        queue: &mut Queue<O>,
+        queue: &mut Queue,
+        order: &TokenOrder,
         floor: u64,
-        lengths: &[u32],
     ) -> Result<Option<u32>> {
         let Self { words, pairs, postings, .. } = self;
-        let next = queue.pop(pairs, floor, &mut |index| {
+        let next = queue.pop(order, pairs, floor, &mut |index| {
             let pair = pairs.pair(index);
             // A pair without an occurrence comes after all pairs that have a position.
-            let position = |word| words.position(word, pair, lengths);
+            let position = |word| words.position(word, pair, order);
             postings.first_position(index, position).map_or((1, 0), |position| (0, position))
         })?;
         Ok(next.map(|(_, _, index)| index))

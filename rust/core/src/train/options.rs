@@ -6,7 +6,6 @@ use std::num::NonZeroU64;
 use crate::count::Counts;
 use crate::error::Result;
 use crate::memory;
-use crate::train::pair_counts::TokenPair;
 
 /// The rule for ties: which of several pairs with the same count is merged first.
 ///
@@ -203,39 +202,5 @@ impl Veto {
     /// Whether the veto allows every token.
     pub(super) fn is_empty(&self) -> bool {
         self.max_words.is_none() && self.never.iter().all(String::is_empty)
-    }
-}
-
-/// Applies a veto to pairs of ids.
-pub(super) struct PairVeto<'a> {
-    veto: &'a Veto,
-    /// The bytes of each token.
-    tokens: Vec<Vec<u8>>,
-    /// A buffer for the bytes of a pair.
-    joined: Vec<u8>,
-}
-
-impl<'a> PairVeto<'a> {
-    /// `tokens` are the existing tokens, in the order of their ids.
-    pub(super) fn new(veto: &'a Veto, tokens: Vec<Vec<u8>>) -> Self {
-        Self { veto, tokens, joined: Vec::new() }
-    }
-
-    /// Whether a pair may be merged.
-    pub(super) fn allows(&mut self, pair: TokenPair) -> Result<bool> {
-        self.join(pair)?;
-        Ok(self.veto.allows(&self.joined))
-    }
-
-    /// Record that the token of this pair was created, with the next id.
-    pub(super) fn created(&mut self, pair: TokenPair) -> Result<()> {
-        self.join(pair)?;
-        memory::push(&mut self.tokens, memory::copy(&self.joined)?)
-    }
-
-    fn join(&mut self, (left, right): TokenPair) -> Result<()> {
-        self.joined.clear();
-        memory::extend(&mut self.joined, &self.tokens[left as usize])?;
-        memory::extend(&mut self.joined, &self.tokens[right as usize])
     }
 }

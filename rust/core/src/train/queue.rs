@@ -20,9 +20,12 @@
 
 use std::collections::BinaryHeap;
 
+use foldhash::fast::FixedState;
+use hashbrown::HashSet;
+
 use crate::error::Result;
 use crate::memory;
-use crate::train::order::{Position, TieOrder};
+use crate::train::order::{Position, TieKey, TokenOrder};
 use crate::train::pair_counts::{PairCounts, TokenPair};
 
 /// All pairs that may be merged, by count and then by the rule for ties.
@@ -30,58 +33,52 @@ use crate::train::pair_counts::{PairCounts, TokenPair};
 /// Most pairs stay in the queue for long, and many are never merged. So pairs are divided into
 /// classes by count, and only the class of the greatest counts is sorted. The pairs of a lower
 /// class are unordered until its turn comes.
-pub struct Queue<O: TieOrder> {
-    order: O,
+pub struct Queue {
     /// The pairs of class `current`; a count or key may have fallen since the pair was pushed.
-    heap: BinaryHeap<(u64, O::Key, u32)>,
+    heap: BinaryHeap<QueueEntry>,
     current: usize,
     /// The indices of the pairs of each lower class; counts may have fallen since the pair was
     /// pushed.
     waiting: Vec<Vec<u32>>,
     /// A count with more pairs than fit in one batch; such pairs are merged one by one.
     single: Option<u64>,
-    /// Whether each id is on the left, or on the right, of a pair in the current batch.
-    left: Vec<bool>,
-    right: Vec<bool>,
 }
 
 /// A pair in the queue: count, key, index.
-type QueueEntry<O> = (u64, <O as TieOrder>::Key, u32);
+type QueueEntry = (u64, TieKey, u32);
 
-impl<O: TieOrder> Queue<O> {
-    /// An empty queue, where `ids` ids exist.
-    pub fn new(order: O, ids: usize) -> Result<Self> {
-        let (left, right) = (memory::filled(false, ids)?, memory::filled(false, ids)?);
+impl Default for Queue {
+    fn default() -> Self {
         let waiting = vec![Vec::new(); class(u64::MAX) + 1];
-        let current = waiting.len();
-        Ok(Self { order, heap: BinaryHeap::new(), current, waiting, single: None, left, right })
+        Self { heap: BinaryHeap::new(), current: waiting.len(), waiting, single: None }
     }
+}
 
-    /// Record that a pair is merged into a new id.
-    pub(super) fn created(&mut self, pair: TokenPair) -> Result<()> {
-        memory::push(&mut self.left, false)?;
-        memory::push(&mut self.right, false)?;
-        self.order.created(pair)
-    }
-
+impl Queue {
     /// Add a pair with its count and its index.
-    pub fn push(&mut self, pair: TokenPair, count: u64, index: u32) -> Result<()> {
+    pub fn push(
+        &mut self,
+        order: &TokenOrder,
+        pair: TokenPair,
+        count: u64,
+        index: u32,
+    ) -> Result<()> {
         match class(count) {
             // Most pairs end here: no key is computed for them and they are not sorted.
             class if class < self.current => memory::push(&mut self.waiting[class], index),
-            _ => self.push_sorted((count, self.order.first_key(pair), index)),
+            _ => self.push_sorted((count, order.first_key(pair), index)),
         }
     }
 
-    fn push_sorted(&mut self, entry: QueueEntry<O>) -> Result<()> {
+    fn push_sorted(&mut self, entry: QueueEntry) -> Result<()> {
         let reserved = self.heap.try_reserve(1);
-        reserved.map_err(|_| memory::out_of_memory::<QueueEntry<O>>(self.heap.len() + 1))?;
+        reserved.map_err(|_| memory::out_of_memory::<QueueEntry>(self.heap.len() + 1))?;
         self.heap.push(entry);
         Ok(())
     }
 
     /// Sort the pairs of the next lower class; returns false if all lower classes are empty.
-    fn next_class(&mut self, pairs: &PairCounts, floor: u64) -> Result<bool> {
+    fn next_class(&mut self, order: &TokenOrder, pairs: &PairCounts, floor: u64) -> Result<bool> {
         let Some(next) = self.waiting[..self.current].iter().rposition(|class| !class.is_empty())
         else {
             return Ok(false);
@@ -92,7 +89,7 @@ impl<O: TieOrder> Queue<O> {
         for index in std::mem::take(&mut self.waiting[next]) {
             let (pair, count) = pairs.counted(index);
             if count >= floor {
-                self.push(pair, count, index)?;
+                self.push(order, pair, count, index)?;
             }
         }
         Ok(true)
@@ -102,39 +99,39 @@ impl<O: TieOrder> Queue<O> {
     /// pairs are below `floor`. `position` finds the first position of a pair.
     pub(super) fn next_batch(
         &mut self,
+        order: &TokenOrder,
         pairs: &PairCounts,
         floor: u64,
         most: usize,
         mut position: impl FnMut(u32) -> Position,
     ) -> Result<Vec<u32>> {
-        let mut batch: Vec<QueueEntry<O>> = Vec::new();
+        let mut batch: Vec<QueueEntry> = Vec::new();
         let mut after = None;
-        while let Some(entry) = self.pop(pairs, floor, &mut position)? {
+        // The tokens on the left, and on the right, of the pairs in the batch.
+        let (mut lefts, mut rights): (HashSet<u32, FixedState>, HashSet<u32, FixedState>) =
+            Default::default();
+        while let Some(entry) = self.pop(order, pairs, floor, &mut position)? {
             let (left, right) = pairs.pair(entry.2);
             // Each of these may be in a batch only as its last pair.
-            let ends = |last: &QueueEntry<O>| {
+            let ends = |last: &QueueEntry| {
                 let (left, right) = pairs.pair(last.2);
                 left == right || self.single == Some(last.0)
             };
-            // `right[left]`: an earlier pair ends with the token that begins this one, so their
-            // occurrences may overlap; `left[right]` is the opposite case.
+            // If an earlier pair ends with the token that begins this one, or begins with the one
+            // that ends it, their occurrences may overlap.
             let full = batch.len() == most || batch.last().is_some_and(ends);
-            if full || self.right[left as usize] || self.left[right as usize] {
+            if full || rights.contains(&left) || lefts.contains(&right) {
                 after = Some(entry);
                 break;
             }
-            self.left[left as usize] = true;
-            self.right[right as usize] = true;
+            lefts.insert(left);
+            rights.insert(right);
             batch.push(entry);
         }
-        // Only the flags of the batch are reset, since there is one for each id.
-        for entry in &batch {
-            let (left, right) = pairs.pair(entry.2);
-            self.left[left as usize] = false;
-            self.right[right as usize] = false;
-        }
         if let Some(after) = after {
-            self.cut_ties(&mut batch, after.0);
+            if order.new_precede() {
+                self.cut_ties(&mut batch, after.0);
+            }
             self.push_sorted(after)?;
         }
         Ok(batch.into_iter().map(|(_, _, index)| index).collect())
@@ -142,8 +139,8 @@ impl<O: TieOrder> Queue<O> {
 
     /// If the pair after the batch has the same count as the last pair, put all pairs of that count
     /// back into the queue, but keep at least one pair.
-    fn cut_ties(&mut self, batch: &mut Vec<QueueEntry<O>>, after: u64) {
-        if O::NEW_PRECEDE && batch.last().is_some_and(|last| last.0 == after) {
+    fn cut_ties(&mut self, batch: &mut Vec<QueueEntry>, after: u64) {
+        if batch.last().is_some_and(|last| last.0 == after) {
             let before = batch.iter().position(|entry| entry.0 == after).unwrap_or(0);
             if before == 0 {
                 // Every pair of the batch has this count, and there are more. The next batches stop
@@ -157,13 +154,14 @@ impl<O: TieOrder> Queue<O> {
     /// Take the next pair from the queue; none if all pairs are below `floor`.
     pub(super) fn pop(
         &mut self,
+        order: &TokenOrder,
         pairs: &PairCounts,
         floor: u64,
         position: &mut impl FnMut(u32) -> Position,
-    ) -> Result<Option<QueueEntry<O>>> {
+    ) -> Result<Option<QueueEntry>> {
         loop {
             let Some((count, key, index)) = self.heap.pop() else {
-                if self.next_class(pairs, floor)? {
+                if self.next_class(order, pairs, floor)? {
                     continue;
                 }
                 return Ok(None);
@@ -174,12 +172,12 @@ impl<O: TieOrder> Queue<O> {
                 continue;
             }
             if now != count {
-                self.push(pair, now, index)?;
+                self.push(order, pair, now, index)?;
                 continue;
             }
             // The key is checked last: finding a position may visit many words, so it is done only
             // for a pair that has the greatest count.
-            let current = self.order.key(pair, || position(index));
+            let current = order.key(pair, || position(index));
             if current == key {
                 return Ok(Some((count, key, index)));
             }

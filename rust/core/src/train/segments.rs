@@ -22,7 +22,7 @@ use crate::count::{Counts, DistinctRows};
 use crate::error::{Error, Result};
 use crate::tokenizer::Tokenizer;
 use crate::train::TrainOptions;
-use crate::train::options::{PairVeto, Veto};
+use crate::train::options::Veto;
 use crate::train::pair_counts::TokenPair;
 use crate::train::words::Seed;
 use crate::{memory, parallel};
@@ -93,17 +93,8 @@ impl<'a> AdjacentPairs<'a> {
             pairs.add_all(part?)?;
         }
         if !veto.is_empty() {
-            let mut veto = PairVeto::new(veto, Seed::new(Some(base))?.tokens()?);
-            let mut vetoed = Ok(());
-            // `retain` cannot stop at an error, so the error is returned after it.
-            pairs.retain(|pair| match veto.allows(pair) {
-                Ok(allowed) => allowed,
-                Err(error) => {
-                    vetoed = Err(error);
-                    false
-                }
-            });
-            vetoed?;
+            let bytes = |id| base.vocabulary().bytes(id).unwrap_or_default();
+            pairs.retain(|(left, right)| veto.allows(&[bytes(left), bytes(right)].concat()));
         }
         Ok(Self { base, counts, threads, pairs })
     }
@@ -176,13 +167,12 @@ fn cut_share(
     range: Range<usize>,
     mergeable: &HashSet<TokenPair, FixedState>,
 ) -> Result<Counts> {
-    let lengths = Seed::new(Some(base))?.token_lengths()?;
     let mut segments = DistinctRows::default();
     for_each_pretoken(base, counts, range, |pretoken, ids, count| {
         // A segment ends between two ids whose pair no merge can cross.
         let mut start = 0;
         for segment in ids.chunk_by(|&left, &right| mergeable.contains(&(left, right))) {
-            let bytes = segment.iter().map(|&id| lengths[id as usize] as usize).sum::<usize>();
+            let bytes = segment.iter().map(|&id| base.vocabulary().token_length(id)).sum::<usize>();
             if segment.len() > 1 {
                 segments.add(&pretoken[start..start + bytes], count)?;
             }

@@ -6,17 +6,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::count::Counts;
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::parallel::{self, lock};
 use crate::tokenizer::Tokenizer;
-use crate::train::changes::{Changes, Neighbour, Sums, grow, ids_with, new_pair};
-use crate::train::options::{Mismatch, PairVeto, TrainOptions, Trained, Tuning};
-use crate::train::order::{Position, TieOrder};
+use crate::train::changes::{Balances, Changes, Neighbour, grow, ids_with, new_pair};
+use crate::train::options::{Mismatch, TrainOptions, Trained, Tuning, Veto};
+use crate::train::order::{Position, TokenOrder};
 use crate::train::pair_counts::{Merge, PairCounts, TokenPair};
 use crate::train::postings::Postings;
 use crate::train::queue::Queue;
 use crate::train::words::{Seed, Words};
 use crate::vocabulary::check_size;
-use crate::{memory, with_order};
 
 /// Each new floor is the previous one divided by this.
 const FLOOR_DIVISOR: u64 = 4;
@@ -41,16 +41,11 @@ pub(super) fn learn(
     let seed = Seed::new(base)?;
     let stage = Stage::new(counts, options, base, tuning)?;
     parallel::team(stage.workers.len(), &|part| stage.work(part), |round| {
-        let lengths = seed.token_lengths()?;
-        let veto = options.veto.as_ref();
-        let veto = veto.map(|veto| Ok(PairVeto::new(veto, seed.tokens()?))).transpose()?;
         let floor = tuning.floor.max(options.min_count.get());
-        with_order!(options.ties, seed.tokens()?, order => {
-            let queue = Queue::new(order, lengths.len())?;
-            let (stage, sums) = (&stage, Sums::default());
-            Trainer { options, veto, tuning, stage, round, queue, floor, lengths, sums }
-                .run(expected, on_progress)
-        })
+        let order = TokenOrder::new(options.ties, seed.tokens()?);
+        let (stage, queue, sums) = (&stage, Queue::default(), Balances::default());
+        Trainer { options, tuning, stage, round, order, queue, floor, sums }
+            .run(expected, on_progress)
     })
 }
 
@@ -139,23 +134,21 @@ impl Stage {
 }
 
 /// The leading thread's part of a training, with one rule for ties.
-struct Trainer<'a, O: TieOrder> {
+struct Trainer<'a> {
     options: &'a TrainOptions,
-    veto: Option<PairVeto<'a>>,
     tuning: Tuning,
     stage: &'a Stage,
     /// Runs a round on all threads.
     round: &'a dyn Fn(),
-    queue: Queue<O>,
+    order: TokenOrder,
+    queue: Queue,
     /// No pair in the queue had a smaller count when it was created.
     floor: u64,
-    /// The length in bytes of each token.
-    lengths: Vec<u32>,
     /// Adds up the changes of one merge.
-    sums: Sums,
+    sums: Balances,
 }
 
-impl<O: TieOrder> Trainer<'_, O> {
+impl Trainer<'_> {
     /// Learn the number of merges in the options; see [`learn`].
     fn run(
         &mut self,
@@ -202,7 +195,7 @@ impl<O: TieOrder> Trainer<'_, O> {
         }
         // The queue gave up the whole batch; the pairs that are not merged now go back.
         for (&index, &(pair, count)) in batch.iter().zip(&pairs).skip(agreed) {
-            self.queue.push(pair, count, index)?;
+            self.queue.push(&self.order, pair, count, index)?;
         }
         batch.truncate(agreed);
         Ok(None)
@@ -263,9 +256,10 @@ impl<O: TieOrder> Trainer<'_, O> {
             let plan = stage.plan.read().unwrap_or_else(PoisonError::into_inner);
             let mut workers = stage.lock_workers();
             let position =
-                |index| first_position(&mut workers, index, plan.pairs.pair(index), &self.lengths);
+                |index| first_position(&mut workers, index, plan.pairs.pair(index), &self.order);
             let most = most.min(self.tuning.batch);
-            let batch = self.queue.next_batch(&plan.pairs, self.floor, most, position)?;
+            let batch =
+                self.queue.next_batch(&self.order, &plan.pairs, self.floor, most, position)?;
             // A lower floor needs rounds, in which the workers are locked by their threads.
             drop((plan, workers));
             if !batch.is_empty() || !self.lower_floor()? {
@@ -288,10 +282,7 @@ impl<O: TieOrder> Trainer<'_, O> {
             });
             memory::push(&mut trained.merges, pair)?;
             memory::push(&mut trained.counts, count)?;
-            let length = self.joined_length(pair);
-            memory::push(&mut self.lengths, length)?;
-            self.queue.created(pair)?;
-            self.veto.as_mut().map_or(Ok(()), |veto| veto.created(pair))?;
+            self.order.created(pair)?;
         }
         // The pairs are at count 0 before the merge, so the workers do not record changes of them.
         let visits = |worker: &MutexGuard<'_, Worker>| {
@@ -321,21 +312,20 @@ impl<O: TieOrder> Trainer<'_, O> {
             plan.pairs.lower(&worker.changes.removed_by_index);
         }
         plan.new_neighbours.clear();
-        grow(&mut self.sums.of, plan.ids)?;
+        self.sums.grow(plan.ids)?;
         let mut new = Vec::new();
         for (number, merge) in plan.batch.iter().enumerate() {
             // A pair may be rare in each range of the words and frequent in all of them, so the sum
             // is compared with the floor.
             let mut created = workers.iter().flat_map(|worker| worker.changes.created(number));
-            created.try_for_each(|&(neighbour, count)| self.sums.add(neighbour, count))?;
-            let mut neighbours = memory::with_room(self.sums.touched.len())?;
-            memory::reserve(&mut new, self.sums.touched.len())?;
-            self.sums.drain(|neighbour, count| {
-                if count >= self.floor {
-                    new.push((new_pair(neighbour, merge.new), count));
-                    neighbours.push(neighbour);
-                }
-            });
+            created.try_for_each(|&(neighbour, count)| self.sums.change(neighbour, 0, count))?;
+            let mut neighbours = memory::with_room(self.sums.len())?;
+            memory::reserve(&mut new, self.sums.len())?;
+            let frequent = self.sums.drain().filter(|(_, sum)| sum.created >= self.floor);
+            for (neighbour, sum) in frequent {
+                new.push((new_pair(neighbour, merge.new), sum.created));
+                neighbours.push(neighbour);
+            }
             plan.new_neighbours.push(neighbours);
         }
         plan.pairs.insert(&new)?;
@@ -353,19 +343,14 @@ impl<O: TieOrder> Trainer<'_, O> {
     fn enqueue_from(&mut self, pairs: &PairCounts, first: u32) -> Result<()> {
         for index in first..pairs.len() {
             let (pair, count) = pairs.counted(index);
-            let length = self.joined_length(pair) as usize;
+            let length = self.order.joined_length(pair);
             let is_short = self.options.max_token_bytes.is_none_or(|most| length <= most);
-            let veto = self.veto.as_mut();
-            if is_short && veto.map_or(Ok(true), |veto| veto.allows(pair))? {
-                self.queue.push(pair, count, index)?;
+            let allows = |veto: &Veto| Ok(veto.allows(&self.order.joined(pair)?));
+            if is_short && self.options.veto.as_ref().map_or(Ok(true), allows)? {
+                self.queue.push(&self.order, pair, count, index)?;
             }
         }
         Ok(())
-    }
-
-    /// The length in bytes of the token of a pair.
-    fn joined_length(&self, (left, right): TokenPair) -> u32 {
-        self.lengths[left as usize] + self.lengths[right as usize]
     }
 }
 
@@ -374,11 +359,11 @@ fn first_position(
     workers: &mut [MutexGuard<'_, Worker>],
     index: u32,
     pair: TokenPair,
-    lengths: &[u32],
+    order: &TokenOrder,
 ) -> Position {
     let mut positions = workers.iter_mut().map(|worker| {
         let Worker { words, postings, .. } = &mut **worker;
-        postings.first_position(index, |word| words.position(word, pair, lengths))
+        postings.first_position(index, |word| words.position(word, pair, order))
     });
     // The ranges of the workers are in the order of the corpus, so the first worker that has the
     // pair decides, and the others are not searched.

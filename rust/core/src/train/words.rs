@@ -13,6 +13,7 @@ use crate::memory;
 use crate::merge::merger::{self, MergeScratch, Merger};
 use crate::tokenizer::Tokenizer;
 use crate::train::changes::Changes;
+use crate::train::order::TokenOrder;
 use crate::train::pair_counts::{TokenPair, Word};
 
 /// A range of the distinct pretokens, without those of a single id.
@@ -67,9 +68,9 @@ impl Words {
     }
 
     /// The first position of a pair in a word, as a number that increases from word to word and
-    /// from byte to byte. `lengths` has the length in bytes of each token.
-    pub(super) fn position(&self, word: Word, pair: TokenPair, lengths: &[u32]) -> Option<u64> {
-        each_width!(self, cells => cells.position(word, pair, lengths))
+    /// from byte to byte.
+    pub(super) fn position(&self, word: Word, pair: TokenPair, order: &TokenOrder) -> Option<u64> {
+        each_width!(self, cells => cells.position(word, pair, order))
     }
 
     /// The count of each pair in these words, unordered; all ids are below `ids`.
@@ -223,12 +224,12 @@ impl<C: Cell> Cells<C> {
         }
     }
 
-    fn position(&self, word: Word, pair: TokenPair, lengths: &[u32]) -> Option<u64> {
+    fn position(&self, word: Word, pair: TokenPair, order: &TokenOrder) -> Option<u64> {
         let ids = self.ids(word);
         let at = find(ids, cells(pair))?;
         // Later words have larger indices, so the word takes the upper bits and its bytes the
         // lower.
-        let bytes = ids[..at].iter().map(|&id| u64::from(lengths[Into::<u32>::into(id) as usize]));
+        let bytes = ids[..at].iter().map(|&id| order.length(id.into()) as u64);
         Some(u64::from(word) << 32 | bytes.sum::<u64>())
     }
 
@@ -315,13 +316,6 @@ impl<'a> Seed<'a> {
     pub fn tokens(&self) -> Result<Vec<Vec<u8>>> {
         let Some(base) = &self.base else { return Ok((0..=255).map(|byte| vec![byte]).collect()) };
         base.tokenizer.vocabulary().all_bytes()
-    }
-
-    /// The length in bytes of every token.
-    pub fn token_lengths(&self) -> Result<Vec<u32>> {
-        let length = |token: &Vec<u8>| u32::try_from(token.len());
-        let lengths = self.tokens()?.iter().map(length).collect::<std::result::Result<_, _>>();
-        lengths.map_err(|_| Error::TooManyPretokens)
     }
 
     /// Replace `ids` by the ids of a pretoken.
