@@ -131,8 +131,12 @@ fn first_merges(
     options: &TrainOptions,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Trained> {
-    let of_initial = grow::initial_merges(initial, pattern, options)?;
-    let merges = options.merges.min(of_initial.saturating_add(parity.global_merges));
+    let mut merges = parity.global_merges;
+    if !initial.is_empty() {
+        let of_initial = grow::train_initial(initial, pattern, options)?.merges.len();
+        merges = merges.saturating_add(of_initial);
+    }
+    let merges = merges.min(options.merges);
     if merges == 0 {
         return Ok(Trained::default());
     }

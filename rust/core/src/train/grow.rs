@@ -167,20 +167,12 @@ pub fn train_with(
     })
 }
 
-/// The number of merges that create the initial tokens. Fails as [`train_with`] does.
-pub fn initial_merges(
+/// The merges that create the initial tokens. Fails as [`train_with`] does.
+pub fn train_initial(
     initial: &[String],
     pattern: &Pattern,
     options: &TrainOptions,
-) -> Result<usize> {
-    if initial.is_empty() {
-        return Ok(0);
-    }
-    Ok(train_initial(initial, pattern, options)?.merges.len())
-}
-
-/// The merges that create the initial tokens.
-fn train_initial(initial: &[String], pattern: &Pattern, options: &TrainOptions) -> Result<Trained> {
+) -> Result<Trained> {
     let splitter = Splitter::new(pattern)?;
     for token in initial {
         let mut pretokens = Vec::new();

@@ -8,7 +8,7 @@ use crate::count::Counts;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::tokenizer::Tokenizer;
-use crate::train::changes::{Changes, Neighbour, grow, new_pair};
+use crate::train::changes::{Changes, Neighbour, grow, ids_with, new_pair};
 use crate::train::order::TokenOrder;
 use crate::train::pair_counts::{Merge, PairCounts, TokenPair};
 use crate::train::postings::Postings;
@@ -26,14 +26,35 @@ pub struct MergedText {
 /// Buffers for merging, which may be reused for many texts.
 #[derive(Default)]
 pub struct MergeBuffers {
-    changes: Changes,
-    numbers: Vec<Option<u32>>,
+    pub(super) changes: Changes,
+    /// The buffer `numbers` of [`Postings::add_new`].
+    pub(super) numbers: Vec<Option<u32>>,
 }
 
 impl MergeBuffers {
     /// The indices of the pairs whose counts the last merge lowered.
     pub fn lowered(&self) -> impl Iterator<Item = u32> {
         self.changes.removed_by_index.iter().map(|&(index, _)| index)
+    }
+
+    /// Make the merges of a batch in order, in words of which the postings tell where pairs occur.
+    /// The pairs of the batch are at count 0 already, so their own changes are not recorded.
+    pub(super) fn merge(
+        &mut self,
+        words: &mut Words,
+        postings: &mut Postings,
+        batch: &[Merge],
+        pairs: &PairCounts,
+    ) -> Result<()> {
+        grow(&mut self.numbers, ids_with(batch))?;
+        self.changes.begin_batch(batch)?;
+        for merge in batch {
+            self.changes.begin_merge(*merge);
+            words.merge_all(postings.of(merge.index), merge.pair, &mut self.changes)?;
+            postings.clear(merge.index);
+            self.changes.end_merge()?;
+        }
+        self.changes.end_batch(pairs)
     }
 }
 
@@ -99,16 +120,11 @@ impl MergedText {
     /// Merge the pair of an index into a new token, and count the pairs that this creates. Returns
     /// how many occurrences were replaced.
     pub fn merge(&mut self, index: u32, new: u32, buffers: &mut MergeBuffers) -> Result<u64> {
-        let MergeBuffers { changes, numbers } = buffers;
         let merge = Merge { pair: self.pairs.pair(index), index, new };
-        grow(numbers, new + 1)?;
-        // A batch of one merge: the next one may be chosen by another text.
-        changes.begin_batch(&[merge])?;
-        changes.begin_merge(merge);
-        self.words.merge_all(self.postings.of(index), merge.pair, changes)?;
-        changes.end_merge()?;
         self.pairs.remove(index);
-        changes.end_batch(&self.pairs)?;
+        // A batch of one merge: the next one may be chosen by another text.
+        buffers.merge(&mut self.words, &mut self.postings, &[merge], &self.pairs)?;
+        let MergeBuffers { changes, numbers } = buffers;
         self.pairs.lower(&changes.removed_by_index);
         // All created pairs get an index, however rare they are, so every neighbour has postings.
         let created = changes.created(0).iter();

@@ -47,6 +47,7 @@ use std::num::NonZeroU64;
 use crate::count::Counts;
 use crate::error::Result;
 use crate::tokenizer::Tokenizer;
+use merged_text::{MergeBuffers, MergedText};
 use options::Tuning;
 pub use options::{Mismatch, Ties, TrainOptions, Trained, Veto};
 pub use pair_counts::TokenPair;
@@ -77,7 +78,7 @@ pub fn train(
     options: &TrainOptions,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Trained> {
-    Ok(learn_on(None, counts, options, None, on_progress)?.0)
+    learn_on(None, counts, options, on_progress)
 }
 
 /// Learn more merges on top of those of a tokenizer, which do not change.
@@ -96,14 +97,14 @@ pub fn train_more(
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Trained> {
     let Some(veto) = &options.veto else {
-        return Ok(learn_on(Some(base), counts, options, None, on_progress)?.0);
+        return learn_on(Some(base), counts, options, on_progress);
     };
     let mut pairs = AdjacentPairs::count(base, counts, veto, options.threads)?;
     let mut min_count = pairs.likely_min_count(options)?;
     loop {
         let segments = pairs.segments(min_count)?;
         let rare = TrainOptions { min_count, ..options.clone() };
-        let (trained, _) = learn_on(Some(base), &segments, &rare, None, on_progress)?;
+        let trained = learn_on(Some(base), &segments, &rare, on_progress)?;
         if !trained.exhausted || min_count == options.min_count {
             return Ok(trained);
         }
@@ -120,12 +121,11 @@ fn learn_on(
     base: Option<&Tokenizer>,
     counts: &Counts,
     options: &TrainOptions,
-    expected: Option<&[(u32, u32)]>,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
-) -> Result<(Trained, Option<Mismatch>)> {
+) -> Result<Trained> {
     let before = base.map_or(0, |base| base.merges().len());
     let tuning = Tuning::new(counts, options.merges.saturating_add(before))?;
-    learn(counts, options, base, tuning, expected, on_progress)
+    learn(counts, options, base, tuning, on_progress)
 }
 
 /// Check that training would make each merge of a list, in this order. Returns the first merge that
@@ -138,8 +138,7 @@ pub fn verify(
     options: &TrainOptions,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Option<Mismatch>> {
-    let options = TrainOptions { merges: merges.len(), ..options.clone() };
-    Ok(learn_on(None, counts, &options, Some(merges), on_progress)?.1)
+    verify_on(None, merges, counts, options, on_progress)
 }
 
 /// Check that training would make each merge of a list on top of those of a tokenizer, as
@@ -153,9 +152,35 @@ pub fn verify_more(
     options: &TrainOptions,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Option<Mismatch>> {
-    let options = TrainOptions { merges: merges.len(), ..options.clone() };
     let veto = options.veto.clone().unwrap_or_default();
     let segments =
         AdjacentPairs::count(base, counts, &veto, options.threads)?.segments(NonZeroU64::MIN)?;
-    Ok(learn_on(Some(base), &segments, &options, Some(merges), on_progress)?.1)
+    verify_on(Some(base), merges, &segments, options, on_progress)
+}
+
+/// The first merge of a list that training with these counts would not make.
+fn verify_on(
+    base: Option<&Tokenizer>,
+    merges: &[TokenPair],
+    counts: &Counts,
+    options: &TrainOptions,
+    on_progress: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<Option<Mismatch>> {
+    let options = TrainOptions { merges: merges.len(), ..options.clone() };
+    let learnt = learn_on(base, counts, &options, on_progress)?;
+    let step = merges.iter().zip(&learnt.merges).take_while(|(one, other)| one == other).count();
+    let Some(&pair) = merges.get(step) else { return Ok(None) };
+    // Making the merges before it again, one by one, gives the count that the pair had.
+    let ids = base.map_or(256, |base| base.vocabulary().len());
+    let mut text = MergedText::new(counts, base, ids + merges.len())?;
+    let mut buffers = MergeBuffers::default();
+    for (new, &merge) in (0u32..).skip(ids).zip(&merges[..step]) {
+        if let Some(index) = text.find(merge) {
+            text.merge(index, new, &mut buffers)?;
+        }
+        on_progress(merges.len())?;
+    }
+    let count = text.find(pair).map_or(0, |index| text.counted(index).1);
+    let best = learnt.merges.get(step).copied().zip(learnt.counts.get(step).copied());
+    Ok(Some(Mismatch { step, pair: (pair, count), best }))
 }

@@ -103,8 +103,7 @@ fn check(counts: &Counts, merges: usize, min_count: u64, max_token_bytes: Option
         for (threads, floor, batch) in TUNINGS {
             let options = TrainOptions { threads, ..options.clone() };
             let tuning = Tuning { floor, batch, bytes_per_thread: 1 };
-            let trained = learn(counts, &options, None, tuning, None, &mut |_| Ok(()));
-            let trained = trained.map(|(trained, _)| trained);
+            let trained = learn(counts, &options, None, tuning, &mut |_| Ok(()));
             assert_eq!(trained.as_ref(), Ok(&expected), "{tuning:?} {options:?} {counts:?}");
         }
     }

@@ -9,8 +9,9 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::{self, lock};
 use crate::tokenizer::Tokenizer;
-use crate::train::changes::{Balances, Changes, Neighbour, grow, ids_with, new_pair};
-use crate::train::options::{Mismatch, TrainOptions, Trained, Tuning, Veto};
+use crate::train::changes::{Balances, Neighbour, new_pair};
+use crate::train::merged_text::MergeBuffers;
+use crate::train::options::{TrainOptions, Trained, Tuning, Veto};
 use crate::train::order::{Position, TokenOrder};
 use crate::train::pair_counts::{Merge, PairCounts, TokenPair};
 use crate::train::postings::Postings;
@@ -28,24 +29,21 @@ const MAX_TRAINER_THREADS: usize = 8;
 /// A round that visits fewer words runs on one thread, before another thread would have started.
 const MIN_VISITS_SHARED: usize = 512;
 
-/// Learn merges on top of those of `base`, or without a base of the 256 bytes. If merges are
-/// `expected`, the first of them that would not be made ends the training and is returned.
+/// Learn merges on top of those of `base`, or without a base of the 256 bytes.
 pub(super) fn learn(
     counts: &Counts,
     options: &TrainOptions,
     base: Option<&Tokenizer>,
     tuning: Tuning,
-    expected: Option<&[TokenPair]>,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
-) -> Result<(Trained, Option<Mismatch>)> {
+) -> Result<Trained> {
     let seed = Seed::new(base)?;
     let stage = Stage::new(counts, options, base, tuning)?;
     parallel::team(stage.workers.len(), &|part| stage.work(part), |round| {
         let floor = tuning.floor.max(options.min_count.get());
         let order = TokenOrder::new(options.ties, seed.tokens()?);
         let (stage, queue, sums) = (&stage, Queue::default(), Balances::default());
-        Trainer { options, tuning, stage, round, order, queue, floor, sums }
-            .run(expected, on_progress)
+        Trainer { options, tuning, stage, round, order, queue, floor, sums }.run(on_progress)
     })
 }
 
@@ -149,22 +147,12 @@ struct Trainer<'a> {
 }
 
 impl Trainer<'_> {
-    /// Learn the number of merges in the options; see [`learn`].
-    fn run(
-        &mut self,
-        expected: Option<&[TokenPair]>,
-        on_progress: &mut dyn FnMut(usize) -> Result<()>,
-    ) -> Result<(Trained, Option<Mismatch>)> {
+    /// Learn the number of merges in the options.
+    fn run(&mut self, on_progress: &mut dyn FnMut(usize) -> Result<()>) -> Result<Trained> {
         self.count_pairs()?;
         let mut trained = Trained::default();
         while trained.merges.len() < self.options.merges {
-            let done = trained.merges.len();
-            let mut batch = self.next_batch(self.options.merges - done)?;
-            if let Some(expected) = expected
-                && let Some(mismatch) = self.keep_expected(&mut batch, expected, done)?
-            {
-                return Ok((trained, Some(mismatch)));
-            }
+            let batch = self.next_batch(self.options.merges - trained.merges.len())?;
             if batch.is_empty() {
                 trained.exhausted = true;
                 break;
@@ -172,33 +160,7 @@ impl Trainer<'_> {
             self.make(&batch, &mut trained)?;
             on_progress(trained.merges.len())?;
         }
-        Ok((trained, None))
-    }
-
-    /// Keep the pairs of a batch up to the first that is not expected at its step. Returns that
-    /// step if it is the first of the batch.
-    fn keep_expected(
-        &mut self,
-        batch: &mut Vec<u32>,
-        expected: &[TokenPair],
-        step: usize,
-    ) -> Result<Option<Mismatch>> {
-        let pairs: Vec<_> =
-            batch.iter().map(|&index| self.plan(|plan| plan.pairs.counted(index))).collect();
-        let both = pairs.iter().zip(&expected[step..]);
-        let agreed = both.take_while(|(best, pair)| best.0 == **pair).count();
-        if agreed == 0 {
-            let (next, workers) = (expected[step], self.stage.lock_workers());
-            let count = workers.iter().map(|worker| worker.words.count_pair(next)).sum();
-            let best = pairs.first().copied();
-            return Ok(Some(Mismatch { step, pair: (next, count), best }));
-        }
-        // The queue gave up the whole batch; the pairs that are not merged now go back.
-        for (&index, &(pair, count)) in batch.iter().zip(&pairs).skip(agreed) {
-            self.queue.push(&self.order, pair, count, index)?;
-        }
-        batch.truncate(agreed);
-        Ok(None)
+        Ok(trained)
     }
 
     /// Run a round, which visits a number of words; on this thread alone if they are too few to share.
@@ -291,8 +253,9 @@ impl Trainer<'_> {
         let visits = stage.lock_workers().iter().map(visits).sum();
         self.run_round(Task::Merge, visits)?;
         let workers = stage.lock_workers();
-        let replacements =
-            |merge| workers.iter().map(|worker| worker.changes.replacements[merge]).sum::<u64>();
+        let replacements = |merge| {
+            workers.iter().map(|worker| worker.buffers.changes.replacements[merge]).sum::<u64>()
+        };
         memory::reserve(&mut trained.replacements, batch.len())?;
         trained.replacements.extend((0..batch.len()).map(replacements));
         drop(workers);
@@ -309,7 +272,7 @@ impl Trainer<'_> {
         let first = plan.pairs.len();
         // The workers have looked up the older pairs already, each on its own thread.
         for worker in &workers {
-            plan.pairs.lower(&worker.changes.removed_by_index);
+            plan.pairs.lower(&worker.buffers.changes.removed_by_index);
         }
         plan.new_neighbours.clear();
         self.sums.grow(plan.ids)?;
@@ -317,7 +280,8 @@ impl Trainer<'_> {
         for (number, merge) in plan.batch.iter().enumerate() {
             // A pair may be rare in each range of the words and frequent in all of them, so the sum
             // is compared with the floor.
-            let mut created = workers.iter().flat_map(|worker| worker.changes.created(number));
+            let mut created =
+                workers.iter().flat_map(|worker| worker.buffers.changes.created(number));
             created.try_for_each(|&(neighbour, count)| self.sums.change(neighbour, 0, count))?;
             let mut neighbours = memory::with_room(self.sums.len())?;
             memory::reserve(&mut new, self.sums.len())?;
@@ -333,7 +297,7 @@ impl Trainer<'_> {
         // lowered before they are queued.
         for worker in &workers {
             let mut removed = Vec::new();
-            plan.pairs.find_all(&worker.changes.removed_in_batch, &mut removed)?;
+            plan.pairs.find_all(&worker.buffers.changes.removed_in_batch, &mut removed)?;
             plan.pairs.lower(&removed);
         }
         self.enqueue_from(&plan.pairs, first)
@@ -380,11 +344,9 @@ fn first_position(
 pub(super) struct Worker {
     pub(super) words: Words,
     postings: Postings,
-    pub(super) changes: Changes,
+    buffers: MergeBuffers,
     /// The count of each pair in the words.
     pub(super) counted: Vec<(TokenPair, u64)>,
-    /// The buffer `numbers` of [`Postings::add_new`].
-    numbers: Vec<Option<u32>>,
     /// The error of the last round.
     pub(super) failed: Option<Error>,
 }
@@ -400,9 +362,8 @@ impl Worker {
         Ok(Self {
             words: Words::new(counts, range, seed, vocab_size)?,
             postings: Postings::default(),
-            changes: Changes::default(),
+            buffers: MergeBuffers::default(),
             counted: Vec::new(),
-            numbers: Vec::new(),
             failed: None,
         })
     }
@@ -418,25 +379,16 @@ impl Worker {
 
     /// Make the merges of a batch in order.
     pub(super) fn merge(&mut self, batch: &[Merge], pairs: &PairCounts) -> Result<()> {
-        grow(&mut self.numbers, ids_with(batch))?;
-        self.changes.begin_batch(batch)?;
-        for merge in batch {
-            self.changes.begin_merge(*merge);
-            let words = self.postings.of(merge.index);
-            self.words.merge_all(words, merge.pair, &mut self.changes)?;
-            self.postings.clear(merge.index);
-            self.changes.end_merge()?;
-        }
-        self.changes.end_batch(pairs)
+        self.buffers.merge(&mut self.words, &mut self.postings, batch, pairs)
     }
 
     /// Add the postings of the new pairs of a batch. For each merge, `new_neighbours` has the
     /// neighbours in the new pairs that reach the floor, in the order of the indices of these
     /// pairs.
     pub(super) fn add_postings(&mut self, new_neighbours: &[Vec<Neighbour>]) -> Result<()> {
+        let MergeBuffers { changes, numbers } = &mut self.buffers;
         for (merge, neighbours) in new_neighbours.iter().enumerate() {
-            let words = self.changes.created_in(merge);
-            self.postings.add_new(neighbours, words, &mut self.numbers)?;
+            self.postings.add_new(neighbours, changes.created_in(merge), numbers)?;
         }
         Ok(())
     }

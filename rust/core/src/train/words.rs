@@ -102,13 +102,6 @@ impl Words {
         memory::collect(table)
     }
 
-    /// The count of one pair, found by visiting every word.
-    pub(super) fn count_pair(&self, pair: TokenPair) -> u64 {
-        let mut sum = 0;
-        self.for_each_pair(|_, other, count| sum += if other == pair { count } else { 0 });
-        sum
-    }
-
     /// Merge a pair in these words and record the changes.
     pub(super) fn merge_all(
         &mut self,
@@ -229,7 +222,7 @@ impl<C: Cell> Cells<C> {
         let at = find(ids, cells(pair))?;
         // Later words have larger indices, so the word takes the upper bits and its bytes the
         // lower.
-        let bytes = ids[..at].iter().map(|&id| order.length(id.into()) as u64);
+        let bytes = ids[..at].iter().map(|&id| u64::from(order.length(id.into())));
         Some(u64::from(word) << 32 | bytes.sum::<u64>())
     }
 
