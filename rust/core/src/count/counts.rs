@@ -1,10 +1,9 @@
 //! Distinct pretokens with their counts, as an immutable value.
 
 use std::hash::BuildHasher;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
-use bytemuck::Pod;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use sha2::{Digest, Sha256};
@@ -31,12 +30,28 @@ const HASH_BLOCK_BYTES: usize = 1 << 16;
 /// assert_eq!(twice.iter().next(), Some((&b"hello"[..], 4)));
 /// # Ok::<(), bytepair::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone)]
 pub struct Counts {
-    pub(super) bytes: Column<u8>,
+    bytes: Array<u8>,
     /// `ends[i]` is the end of pretoken `i` in `bytes`.
-    pub(super) ends: Column<usize>,
-    pub(super) numbers: Column<u64>,
+    ends: Array<usize>,
+    numbers: Array<u64>,
+    /// The files of the three arrays, if they are mapped.
+    files: Option<[Arc<FileBytes>; 3]>,
+}
+
+impl PartialEq for Counts {
+    fn eq(&self, other: &Self) -> bool {
+        self.columns() == other.columns()
+    }
+}
+
+impl Eq for Counts {}
+
+impl Default for Counts {
+    fn default() -> Self {
+        CountRows::default().finish()
+    }
 }
 
 impl Counts {
@@ -47,26 +62,32 @@ impl Counts {
     /// assert_eq!(counts.len(), 2);
     /// ```
     pub fn new<'a>(pretokens: impl IntoIterator<Item = (&'a [u8], u64)>) -> Self {
-        let (mut bytes, mut ends, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+        let mut rows = CountRows::default();
         for (pretoken, count) in pretokens {
-            bytes.extend_from_slice(pretoken);
-            ends.push(bytes.len());
-            numbers.push(count);
+            rows.bytes.extend_from_slice(pretoken);
+            rows.ends.push(rows.bytes.len());
+            rows.numbers.push(count);
         }
-        Self::in_memory(bytes, ends, numbers)
+        rows.finish()
     }
 
-    /// Empty counts, with capacity for about `rows` pretokens of `bytes` bytes in total.
-    pub(super) fn with_room_for_about(bytes: usize, rows: usize) -> Self {
-        let bytes = memory::with_room_for_about(bytes);
-        let (ends, numbers) =
-            (memory::with_room_for_about(rows), memory::with_room_for_about(rows));
-        Self::in_memory(bytes, ends, numbers)
+    /// Counts whose arrays are in these files: the bytes, the ends, the numbers.
+    pub(super) fn in_files(files: [FileBytes; 3]) -> Self {
+        let files = files.map(Arc::new);
+        let [bytes, ends, numbers] = &files;
+        let whole = "whole numbers, and a mapping is aligned to pages";
+        Self {
+            bytes: Array::mapped(bytes, 0..bytes.len()).expect(whole),
+            ends: Array::mapped(ends, 0..ends.len()).expect(whole),
+            numbers: Array::mapped(numbers, 0..numbers.len()).expect(whole),
+            files: Some(files),
+        }
     }
 
-    fn in_memory(bytes: Vec<u8>, ends: Vec<usize>, numbers: Vec<u64>) -> Self {
-        let (ends, numbers) = (Column::Memory(ends), Column::Memory(numbers));
-        Self { bytes: Column::Memory(bytes), ends, numbers }
+    /// The counts in memory. Fails if there is not enough.
+    pub(super) fn in_memory(&self) -> Result<Self> {
+        let (bytes, ends) = (memory::copy(&self.bytes)?, memory::copy(&self.ends)?);
+        Ok(CountRows { bytes, ends, numbers: memory::copy(&self.numbers)? }.finish())
     }
 
     /// Divide a range of rows into pieces, in order: each has at most `bytes` bytes of pretokens,
@@ -89,19 +110,10 @@ impl Counts {
 
     /// Tell the system that a range of rows is not needed for now, if the counts are in files.
     pub(crate) fn release(&self, range: &Range<usize>) {
-        self.bytes.release(&(self.start(range.start)..self.start(range.end)));
-        self.ends.release(range);
-        self.numbers.release(range);
-    }
-
-    /// Append a row. Fails if there is not enough memory.
-    #[inline]
-    pub(super) fn push(&mut self, pretoken: &[u8], count: u64) -> Result<()> {
-        let (bytes, ends) = (self.bytes.values()?, self.ends.values()?);
-        memory::reserve(bytes, pretoken.len())?;
-        bytes.extend_from_slice(pretoken);
-        memory::push(ends, bytes.len())?;
-        memory::push(self.numbers.values()?, count)
+        let Some([bytes, ends, numbers]) = &self.files else { return };
+        bytes.release(self.start(range.start)..self.start(range.end));
+        ends.release(range.start * size_of::<usize>()..range.end * size_of::<usize>());
+        numbers.release(range.start * size_of::<u64>()..range.end * size_of::<u64>());
     }
 
     /// The columns of a table: the concatenated bytes of the pretokens, the end of each, and its count.
@@ -156,8 +168,7 @@ impl Counts {
     /// The same pretokens with other counts, made from theirs.
     fn with_numbers(&self, number: impl Fn(u64) -> Result<u64>) -> Result<Self> {
         let numbers = memory::try_collect(self.numbers.iter().map(|&count| number(count)))?;
-        let (bytes, ends) = (self.bytes.copy()?, self.ends.copy()?);
-        Ok(Self { bytes, ends, numbers: Column::Memory(numbers) })
+        Ok(Self { numbers: Array::new(numbers), ..self.clone() })
     }
 
     /// A hash of the counts, stable across versions and machines: 64 hexadecimal digits.
@@ -210,11 +221,6 @@ impl Counts {
         row.checked_sub(1).map_or(0, |before| self.ends[before])
     }
 
-    /// The pretoken of a row.
-    pub(super) fn row(&self, row: usize) -> &[u8] {
-        &self.bytes[self.start(row)..self.ends[row]]
-    }
-
     /// The total length of the pretokens of a range.
     pub(crate) fn bytes_of(&self, range: &Range<usize>) -> usize {
         self.start(range.end) - self.start(range.start)
@@ -256,79 +262,42 @@ fn greatest_common(mut one: u64, mut two: u64) -> u64 {
     one
 }
 
-// ---------------------------------------------------------------------------- columns
-//
-// A column of a table of counts: a vector, or a mapped file whose pages the system may evict.
-
-/// A column of a table, in memory or in a file.
-#[derive(Debug, Clone)]
-pub(super) enum Column<T: Pod> {
-    Memory(Vec<T>),
-    File(Arc<FileBytes>, Array<T>),
+/// Counts that grow by rows; see [`Counts`].
+#[derive(Default)]
+pub(super) struct CountRows {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    numbers: Vec<u64>,
 }
 
-impl<T: Pod> Column<T> {
-    /// The values in a file.
-    pub(super) fn of_file(bytes: FileBytes) -> Self {
-        let (file, length) = (Arc::new(bytes), size_of::<T>());
-        let whole = 0..file.len() / length * length;
-        let items = Array::mapped(&file, whole).expect("a mapping is aligned to pages");
-        Self::File(file, items)
+impl CountRows {
+    /// No rows, with capacity for about `rows` pretokens of `bytes` bytes in total.
+    pub(super) fn with_room_for_about(bytes: usize, rows: usize) -> Self {
+        let bytes = memory::with_room_for_about(bytes);
+        let (ends, numbers) =
+            (memory::with_room_for_about(rows), memory::with_room_for_about(rows));
+        Self { bytes, ends, numbers }
     }
 
-    /// The values as a mutable vector; a file is read into memory first.
+    /// Append a row. Fails if there is not enough memory.
     #[inline]
-    pub(super) fn values(&mut self) -> Result<&mut Vec<T>> {
-        if let Self::File(_, items) = self {
-            *self = Self::Memory(memory::copy(items)?);
-        }
-        match self {
-            Self::Memory(values) => Ok(values),
-            Self::File(..) => unreachable!("the file was read into memory"),
-        }
+    pub(super) fn push(&mut self, pretoken: &[u8], count: u64) -> Result<()> {
+        memory::extend(&mut self.bytes, pretoken)?;
+        memory::push(&mut self.ends, self.bytes.len())?;
+        memory::push(&mut self.numbers, count)
     }
 
-    /// A copy of the values; a file is shared. Fails if there is not enough memory.
-    pub(super) fn copy(&self) -> Result<Self> {
-        match self {
-            Self::Memory(values) => Ok(Self::Memory(memory::copy(values)?)),
-            Self::File(file, items) => Ok(Self::File(Arc::clone(file), items.clone())),
-        }
+    /// The pretoken of a row.
+    fn pretoken(&self, row: usize) -> &[u8] {
+        &self.bytes[row.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[row]]
     }
 
-    /// Tell the system that a range of the values is not needed for now, if they are in a file.
-    pub(super) fn release(&self, range: &Range<usize>) {
-        if let Self::File(file, _) = self {
-            file.release(range.start * size_of::<T>()..range.end * size_of::<T>());
-        }
+    /// The counts.
+    pub(super) fn finish(self) -> Counts {
+        let (ends, numbers) = (Array::new(self.ends), Array::new(self.numbers));
+        Counts { bytes: Array::new(self.bytes), ends, numbers, files: None }
     }
 }
-
-impl<T: Pod> Deref for Column<T> {
-    type Target = [T];
-
-    #[inline]
-    fn deref(&self) -> &[T] {
-        match self {
-            Self::Memory(values) => values,
-            Self::File(_, items) => items,
-        }
-    }
-}
-
-impl<T: Pod> Default for Column<T> {
-    fn default() -> Self {
-        Self::Memory(Vec::new())
-    }
-}
-
-impl<T: Pod + PartialEq> PartialEq for Column<T> {
-    fn eq(&self, other: &Self) -> bool {
-        **self == **other
-    }
-}
-
-impl<T: Pod + Eq> Eq for Column<T> {}
 
 // ---------------------------------------------------------------------------- distinct rows
 //
@@ -342,7 +311,7 @@ impl<T: Pod + Eq> Eq for Column<T> {}
 /// Builds counts row by row.
 #[derive(Default)]
 pub(crate) struct DistinctRows {
-    counts: Counts,
+    counts: CountRows,
     /// The hash and the index of each row.
     rows: HashTable<(u64, usize)>,
     hasher: FixedState,
@@ -352,7 +321,7 @@ impl DistinctRows {
     /// Append a row. Fails if the pretoken is empty or already has a row, or if the count is 0.
     #[cfg(feature = "parquet")]
     pub(crate) fn push(&mut self, pretoken: &[u8], count: u64) -> Result<()> {
-        let row = self.counts.len();
+        let row = self.counts.numbers.len();
         let broken = |rule: &str| Err(Error::Counts { row, rule: rule.to_owned() });
         if pretoken.is_empty() {
             return broken("the pretoken is empty");
@@ -374,7 +343,7 @@ impl DistinctRows {
         let Some(row) = self.find(pretoken, hash) else {
             return self.append(pretoken, hash, count);
         };
-        let sum = &mut self.counts.numbers.values()?[row];
+        let sum = &mut self.counts.numbers[row];
         *sum = sum.checked_add(count).ok_or(Error::CountOverflow)?;
         Ok(())
     }
@@ -382,14 +351,14 @@ impl DistinctRows {
     /// The row of a pretoken.
     fn find(&self, pretoken: &[u8], hash: u64) -> Option<usize> {
         let is_equal =
-            |&(other, row): &(u64, usize)| hash == other && self.counts.row(row) == pretoken;
+            |&(other, row): &(u64, usize)| hash == other && self.counts.pretoken(row) == pretoken;
         self.rows.find(hash, is_equal).map(|&(_, row)| row)
     }
 
     /// Append a pretoken that is new.
     fn append(&mut self, pretoken: &[u8], hash: u64, count: u64) -> Result<()> {
         self.reserve()?;
-        self.rows.insert_unique(hash, (hash, self.counts.len()), |&(hash, _)| hash);
+        self.rows.insert_unique(hash, (hash, self.counts.numbers.len()), |&(hash, _)| hash);
         self.counts.push(pretoken, count)
     }
 
@@ -408,7 +377,7 @@ impl DistinctRows {
 
     /// The counts.
     pub(crate) fn finish(self) -> Counts {
-        self.counts
+        self.counts.finish()
     }
 }
 

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use crate::count::counts::{Column, Counts};
+use crate::count::counts::Counts;
 use crate::count::hot::Seen;
 use crate::error::{Error, Result};
 use crate::machine::array::FileBytes;
@@ -257,14 +257,8 @@ impl CountsWriter {
     pub(super) fn finish(self, limit: usize) -> Result<Counts> {
         let bytes = self.bytes.written + self.ends.written + self.numbers.written;
         let [text, ends, numbers] = [self.bytes, self.ends, self.numbers].map(Output::finish);
-        let (ends, numbers) = (Column::of_file(ends?), Column::of_file(numbers?));
-        let mut counts = Counts { bytes: Column::of_file(text?), ends, numbers };
-        if bytes <= limit as u64 {
-            counts.bytes.values()?;
-            counts.ends.values()?;
-            counts.numbers.values()?;
-        }
-        Ok(counts)
+        let counts = Counts::in_files([text?, ends?, numbers?]);
+        if bytes <= limit as u64 { counts.in_memory() } else { Ok(counts) }
     }
 }
 

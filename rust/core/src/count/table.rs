@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use foldhash::fast::FixedState;
 
-use crate::count::counts::Counts;
+use crate::count::counts::{CountRows, Counts};
 use crate::count::hot::{HotCounts, Seen};
 use crate::count::spill::Spill;
 use crate::error::{Error, Result};
@@ -203,7 +203,7 @@ pub(super) fn merge(mut tables: Vec<CountTable>) -> Result<Counts> {
 /// The rows of tables without common pretokens, in order of first occurrence.
 fn in_order(tables: Vec<ShortRows>, long: &[LongRows]) -> Result<Counts> {
     let rows = tables.iter().map(|table| table.rows.len()).max().unwrap_or(0);
-    let mut counts = Counts::with_room_for_about(rows * 8, rows);
+    let mut counts = CountRows::with_room_for_about(rows * 8, rows);
     let mut short = FirstSeenOrder::new(tables.into_iter().map(ShortRows::into_rows));
     let mut long = FirstSeenOrder::new(long.iter().map(LongRows::iter));
     let mut next = (short.next(), long.next());
@@ -222,7 +222,7 @@ fn in_order(tables: Vec<ShortRows>, long: &[LongRows]) -> Result<Counts> {
                 counts.push(pretoken, seen.count)?;
                 next.1 = long.next();
             }
-            _ => return Ok(counts),
+            _ => return Ok(counts.finish()),
         }
     }
 }
