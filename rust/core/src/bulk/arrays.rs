@@ -243,8 +243,8 @@ fn encode_parts<'a, T: Id>(
 }
 
 /// A place in an array in memory, which is always below 2^63.
-fn offset(ids: usize) -> i64 {
-    i64::try_from(ids).expect("an array in memory has less than 2^63 ids")
+pub(super) fn offset(items: usize) -> i64 {
+    i64::try_from(items).expect("an array in memory has less than 2^63 items")
 }
 
 impl Part<'_> {

@@ -4,6 +4,7 @@
 //! text is copied or passed between threads. Rows are requested in items of one or more parts; the
 //! result of an item has the same parts for any number of threads.
 
+use crate::bulk::arrays::offset;
 use crate::corpus::parquet::{RowRange, TextColumn};
 use crate::encode::encoder::EncodeCall;
 use crate::encode::{EncodeOptions, Id};
@@ -153,9 +154,4 @@ fn encode_part<T: Id>(
 /// The sum, saturating, because the sizes come from a file.
 fn sum(sizes: impl Iterator<Item = usize>) -> usize {
     sizes.fold(0, usize::saturating_add)
-}
-
-/// A size in memory as an offset.
-fn offset(size: usize) -> i64 {
-    i64::try_from(size).expect("a size in memory is less than 2^63")
 }

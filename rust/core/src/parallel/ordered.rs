@@ -1,7 +1,7 @@
 //! Results from several threads, in the order of their items and in bounded memory.
 
-use std::collections::VecDeque;
 use std::iter::Fuse;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
@@ -40,100 +40,82 @@ pub fn ordered<T: Send, S, R: Send, E>(
 ) -> Result<(), E> {
     let items = items.into_iter();
     let threads = threads.min(items.size_hint().1.unwrap_or(threads)).min(MAX_THREADS);
-    let shared = &Shared {
-        stop: Stop::default(),
-        weight,
-        most,
-        work: Mutex::new(Underway::new(items)),
-        changed: Condvar::new(),
-    };
+    let work = Underway { items: items.fuse(), next: None, weight: 0, is_closed: false };
+    let (stop, work, changed) = (Stop::default(), Mutex::new(work), Condvar::new());
+    let shared = &Shared { stop, weight, most, work, changed };
     let (state, action) = (&state, &action);
     thread::scope(|scope| {
         let _close = CloseOnDrop(shared);
-        let work = move || {
-            // A panic in one thread ends all threads; the scope propagates it.
-            let close = CloseOnDrop(shared);
-            let mut state = state();
-            shared.stop.during(|| {
-                while let Some((index, item)) = shared.start_next() {
-                    shared.put(index, action(&mut state, item));
-                }
-            });
-            // The work of this thread is done, but not that of the others.
-            std::mem::forget(close);
+        // The receiver of each result, in the order of the items; closed once all threads have ended.
+        let (started, receivers) = mpsc::channel();
+        let worker = move |started: Sender<(usize, Receiver<R>)>| {
+            move || {
+                let mut state = state();
+                shared.stop.during(|| {
+                    while let Some((item, result)) = shared.start_next(&started) {
+                        // Nobody receives a result after the end of the work.
+                        let _unsent = result.send(action(&mut state, item));
+                    }
+                });
+            }
         };
         // No thread could be started, so this one does everything.
-        if (0..threads).map_while(|_| start(scope, work)).count() == 0 {
+        if (0..threads).map_while(|_| start(scope, worker(started.clone()))).count() == 0 {
             let (mut state, items) = (state(), &mut lock(&shared.work).items);
             return items.try_for_each(|item| sink(Some(action(&mut state, item))));
         }
-        while let Some(result) = shared.take() {
-            if interrupt::poll_now().is_err() {
-                shared.stop.set();
-            }
-            sink(result)?;
+        drop(started);
+        while let Some((weight, receiver)) = shared.wait(&receivers, &mut sink)? {
+            // A thread that panics sends no result; the scope propagates the panic.
+            let Some(result) = shared.wait(&receiver, &mut sink)? else { break };
+            shared.release(weight);
+            shared.poll();
+            sink(Some(result))?;
         }
         Ok(())
     })
 }
 
 /// What all threads share.
-struct Shared<I: Iterator, R, W> {
+struct Shared<I: Iterator, W> {
     /// Stops the work on items whose results nobody waits for.
     stop: Stop,
     weight: W,
     /// The largest total weight of the items in flight.
     most: usize,
-    work: Mutex<Underway<I, R>>,
+    work: Mutex<Underway<I>>,
     changed: Condvar,
 }
 
 /// The items to start, and those in flight: started, and their results have not left yet.
-struct Underway<I: Iterator, R> {
+struct Underway<I: Iterator> {
     items: Fuse<I>,
     /// The next item, if it was too heavy to start.
     next: Option<I::Item>,
-    /// The weight and the result of each item in flight, in order; `None` until it is ready.
-    in_flight: VecDeque<(usize, Option<R>)>,
-    /// The number of results that have left.
-    delivered: usize,
     /// The total weight of the items in flight.
     weight: usize,
-    /// Whether there are no more items to start.
-    is_all: bool,
     /// Whether the work has ended.
     is_closed: bool,
 }
 
-impl<I: Iterator, R> Underway<I, R> {
-    fn new(items: I) -> Self {
-        let (items, in_flight) = (items.fuse(), VecDeque::new());
-        let (is_all, is_closed) = (false, false);
-        Self { items, next: None, in_flight, delivered: 0, weight: 0, is_all, is_closed }
-    }
-
-    fn has_ended(&self) -> bool {
-        self.is_closed || (self.is_all && self.in_flight.is_empty())
-    }
-}
-
-impl<I: Iterator, R, W: Fn(&I::Item) -> usize> Shared<I, R, W> {
-    /// Start the next item, once its weight is within the bound; `None` at the end.
-    fn start_next(&self) -> Option<(usize, I::Item)> {
+impl<I: Iterator, W: Fn(&I::Item) -> usize> Shared<I, W> {
+    /// Start the next item, once its weight is within the bound; `None` at the end. Returns where
+    /// its result goes; `started` gets its weight, and where the result comes from.
+    fn start_next<R>(
+        &self,
+        started: &Sender<(usize, Receiver<R>)>,
+    ) -> Option<(I::Item, Sender<R>)> {
         let mut work = lock(&self.work);
         while !work.is_closed {
-            let Some(item) = work.next.take().or_else(|| work.items.next()) else {
-                work.is_all = true;
-                self.changed.notify_all();
-                break;
-            };
+            let item = work.next.take().or_else(|| work.items.next())?;
             let weight = (self.weight)(&item);
             let sum = work.weight.saturating_add(weight);
             // A single item may be heavier than the bound; waiting for others would not help it.
-            if sum <= self.most || work.in_flight.is_empty() {
+            if sum <= self.most || work.weight == 0 {
                 work.weight = sum;
-                work.in_flight.push_back((weight, None));
-                return Some((work.delivered + work.in_flight.len() - 1, item));
+                let (sender, receiver) = mpsc::channel();
+                started.send((weight, receiver)).ok()?;
+                return Some((item, sender));
             }
             work.next = Some(item);
             work = self.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
@@ -141,42 +123,44 @@ impl<I: Iterator, R, W: Fn(&I::Item) -> usize> Shared<I, R, W> {
         None
     }
 
-    fn put(&self, index: usize, result: R) {
-        let mut work = lock(&self.work);
-        let place = index - work.delivered;
-        work.in_flight[place].1 = Some(result);
-        // Only the first result can leave, so others wake nobody.
-        if place == 0 {
-            self.changed.notify_all();
+    /// What a thread sends next; `None` if it sends nothing more. Meanwhile, `sink` is called with
+    /// `None` regularly.
+    fn wait<T, R, E>(
+        &self,
+        receiver: &Receiver<T>,
+        sink: &mut impl FnMut(Option<R>) -> Result<(), E>,
+    ) -> Result<Option<T>, E> {
+        loop {
+            match receiver.recv_timeout(POLL_INTERVAL) {
+                Ok(value) => return Ok(Some(value)),
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.poll();
+                    sink(None)?;
+                }
+            }
         }
     }
 
-    /// The next result, or `Some(None)` if there is none within [`POLL_INTERVAL`]; `None` at the end.
-    #[expect(clippy::option_option, reason = "the inner one is what the sink receives")]
-    fn take(&self) -> Option<Option<R>> {
-        let is_missing = |work: &mut Underway<I, R>| {
-            !work.has_ended() && !matches!(work.in_flight.front(), Some((_, Some(_))))
-        };
-        let waited = self.changed.wait_timeout_while(lock(&self.work), POLL_INTERVAL, is_missing);
-        let mut work = waited.unwrap_or_else(PoisonError::into_inner).0;
-        if work.has_ended() {
-            return None;
+    /// An item of this weight is no longer in flight.
+    fn release(&self, weight: usize) {
+        let mut work = lock(&self.work);
+        work.weight = work.weight.saturating_sub(weight);
+        self.changed.notify_all();
+    }
+
+    /// Stop all threads if a poll stops this one.
+    fn poll(&self) {
+        if interrupt::poll_now().is_err() {
+            self.stop.set();
         }
-        let result = work.in_flight.front_mut().and_then(|(_, result)| result.take());
-        if result.is_some() {
-            let weight = work.in_flight.pop_front().map_or(0, |(weight, _)| weight);
-            work.weight = work.weight.saturating_sub(weight);
-            work.delivered += 1;
-            self.changed.notify_all();
-        }
-        Some(result)
     }
 }
 
 /// Ends the work when it is dropped.
-struct CloseOnDrop<'a, I: Iterator, R, W>(&'a Shared<I, R, W>);
+struct CloseOnDrop<'a, I: Iterator, W>(&'a Shared<I, W>);
 
-impl<I: Iterator, R, W> Drop for CloseOnDrop<'_, I, R, W> {
+impl<I: Iterator, W> Drop for CloseOnDrop<'_, I, W> {
     fn drop(&mut self) {
         lock(&self.0.work).is_closed = true;
         self.0.stop.set();
