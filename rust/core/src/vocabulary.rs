@@ -150,7 +150,6 @@ impl Vocabulary {
         let mut tokens: Vec<(Vec<u8>, u32)> = memory::collect(tokens)?;
         added.sort_by_key(|token| token.id);
         check_special(&added)?;
-        let ordinary = memory::collect(tokens.iter().map(|(_, id)| *id))?;
         let first_twin = tokens.len();
         tokens.extend(twins);
         let mut twins = memory::collect(tokens[first_twin..].iter().map(|(_, id)| *id))?;
@@ -164,8 +163,8 @@ impl Vocabulary {
         tokens.sort_by_key(|(_, id)| *id);
         let (arena, offsets) = lay_out(&tokens)?;
         let (arena, offsets) = (Array::new(arena), Array::new(offsets));
-        let index = index(&arena, &offsets, ordinary)?;
-        Ok(Self { arena, offsets, index, shared, twins, added })
+        let index = KeyTableBuilder::new(0)?.finish()?;
+        Self { arena, offsets, index, shared, twins, added }.indexed()
     }
 
     /// Take over the arrays of a file. `offsets` has one entry more than there are ids. The bytes
@@ -206,15 +205,33 @@ impl Vocabulary {
         });
         let added = named.collect::<Result<Vec<_>>>()?;
         check_special(&added)?;
-        let index = if let Some(index) = index {
-            index
-        } else {
-            let is_special =
-                |id| special.binary_search(&id).is_ok() && shared.binary_search(&id).is_err();
-            self::index(&arena, &offsets, ordinary_ids(&offsets, is_special, twins)?)?
-        };
         let (shared, twins) = (memory::copy(shared)?, memory::copy(twins)?);
-        Ok(Self { arena, offsets, index, shared, twins, added })
+        if let Some(index) = index {
+            return Ok(Self { arena, offsets, index, shared, twins, added });
+        }
+        let index = KeyTableBuilder::new(0)?.finish()?;
+        Self { arena, offsets, index, shared, twins, added }.indexed()
+    }
+
+    /// Build the index. Fails if two ordinary tokens have the same bytes, or bytes of the same hash.
+    fn indexed(mut self) -> Result<Self> {
+        let range = |id: u32| range(&self.offsets, id as usize).unwrap_or_default();
+        let ids: Vec<u32> = memory::collect(self.ordinary_tokens().map(|(_, id)| id))?;
+        let mut index = KeyTableBuilder::new(ids.len())?;
+        for id in ids {
+            let Some(other) = index.put(Key::of_token(&self.arena, range(id)), id) else {
+                continue;
+            };
+            let token = &self.arena[range(id)];
+            return Err(broken(if token == &self.arena[range(other)] {
+                let token = token.escape_ascii();
+                format!("ids {other} and {id} both stand for the token b\"{token}\"")
+            } else {
+                format!("the tokens of the ids {other} and {id} have the same hash")
+            }));
+        }
+        self.index = index.finish()?;
+        Ok(self)
     }
 
     /// The number of ids, including holes and special tokens: all ids are below it.
@@ -422,39 +439,11 @@ fn shared(tokens: &[(Vec<u8>, u32)], added: &[AddedToken]) -> Vec<u32> {
     ids
 }
 
-/// The ids of the ordinary tokens, without twins.
-fn ordinary_ids(
-    offsets: &[u32],
-    is_special: impl Fn(u32) -> bool,
-    twins: &[u32],
-) -> Result<Vec<u32>> {
-    let spans = (0u32..).zip(offsets.windows(2));
-    let tokens = spans.filter(|(_, pair)| pair[0] < pair[1]).map(|(id, _)| id);
-    memory::collect(tokens.filter(|&id| !is_special(id) && twins.binary_search(&id).is_err()))
-}
-
 /// The range of the bytes of an id; `None` if there is no such id.
 #[inline]
 fn range(offsets: &[u32], id: usize) -> Option<Range<usize>> {
     let [start, end] = *offsets.get(id..)?.first_chunk()?;
     Some(start as usize..end as usize)
-}
-
-/// Build the index of these ids. Fails if two of them have the same bytes, or bytes of the same hash.
-fn index(arena: &[u8], offsets: &[u32], mut ids: Vec<u32>) -> Result<KeyTable> {
-    ids.sort_unstable();
-    let range = |id: u32| range(offsets, id as usize).unwrap_or_default();
-    let mut index = KeyTableBuilder::new(ids.len())?;
-    for id in ids {
-        let Some(other) = index.put(Key::of_token(arena, range(id)), id) else { continue };
-        let token = &arena[range(id)];
-        return Err(broken(if token == &arena[range(other)] {
-            format!("ids {other} and {id} both stand for the token b\"{}\"", token.escape_ascii())
-        } else {
-            format!("the tokens of the ids {other} and {id} have the same hash")
-        }));
-    }
-    index.finish()
 }
 
 /// Check special tokens in id order: no empty name, no duplicate name or id.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use crate::corpus::blocks::{BlockReader, Bounds, CorpusFile, FileBlock, FileKind, FilePlace};
-use crate::corpus::jsonl::{self, LineError, Scan, Surrogates};
+use crate::corpus::jsonl::{self, LineError, Scan};
 use crate::corpus::stream::{pointer, stand_in};
 use crate::error::{DIVIDE, Error, Grouped, OTHER_COLUMN, REPAIR, Reason, Result};
 use crate::memory;
@@ -207,12 +207,11 @@ impl Documents {
             return Err(longer_than("line", options.bounds.document_bytes).into());
         }
         let lossy = options.on_error == OnError::Replace;
-        let surrogates = if lossy { Surrogates::Replace } else { Surrogates::Refuse };
         let has_text = if is_whole {
             memory::extend(&mut self.bytes, line)?;
             true
         } else {
-            jsonl::read_field(line, options.field.as_bytes(), surrogates, &mut self.bytes)?
+            jsonl::read_field(line, options.field.as_bytes(), lossy, &mut self.bytes)?
         };
         self.end(start, options.on_error)?;
         self.with_text += usize::from(has_text);

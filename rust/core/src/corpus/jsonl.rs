@@ -31,17 +31,6 @@ impl From<Reason> for LineError {
     }
 }
 
-/// What becomes of the escape of a lone surrogate, which UTF-8 cannot hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Surrogates {
-    /// It is an error.
-    Refuse,
-    /// It becomes U+FFFD.
-    Replace,
-    /// It becomes three bytes in the manner of UTF-8, so that no two keys become equal.
-    Copy,
-}
-
 /// The result of reading a line or a part of it.
 pub(super) type Scan<T> = std::result::Result<T, LineError>;
 
@@ -74,13 +63,9 @@ fn is_blank(line: &[u8]) -> bool {
 /// Append the text in a field to `out`; returns false if the object does not have the field, or if
 /// its value is `null`. After an error, a part of the text may have been appended.
 ///
-/// Invalid UTF-8 in the line is copied.
-pub(super) fn read_field(
-    line: &[u8],
-    field: &[u8],
-    surrogates: Surrogates,
-    out: &mut Vec<u8>,
-) -> Scan<bool> {
+/// The escape of a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD if `lossy`, or else is an
+/// error. Invalid UTF-8 in the line is copied.
+pub(super) fn read_field(line: &[u8], field: &[u8], lossy: bool, out: &mut Vec<u8>) -> Scan<bool> {
     memory::reserve(out, line.len())?;
     let mut scanner = LineScanner { line, at: 0, open: Vec::new() };
     let (mut has_text, mut has_field) = (false, false);
@@ -91,7 +76,7 @@ pub(super) fn read_field(
         if std::mem::replace(&mut has_field, true) {
             return Err(Reason::from("the object has the field twice").into());
         }
-        has_text = scanner.text(surrogates, out)?;
+        has_text = scanner.text(lossy, out)?;
         Ok(())
     })?;
     scanner.skip_space();
@@ -145,21 +130,21 @@ fn plain_length(bytes: &[u8]) -> usize {
 }
 
 /// Append the character of a valid escape; returns the length of the escape in bytes.
-fn unescape(raw: &[u8], surrogates: Surrogates, out: &mut Vec<u8>) -> Scan<usize> {
+fn unescape(raw: &[u8], lossy: bool, out: &mut Vec<u8>) -> Scan<usize> {
     let byte = match raw[1] {
         b'b' => 0x08,
         b'f' => 0x0C,
         b'n' => b'\n',
         b'r' => b'\r',
         b't' => b'\t',
-        b'u' => return unescape_unicode(raw, surrogates, out),
+        b'u' => return unescape_unicode(raw, lossy, out),
         other => other,
     };
     out.push(byte);
     Ok(2)
 }
 
-fn unescape_unicode(raw: &[u8], surrogates: Surrogates, out: &mut Vec<u8>) -> Scan<usize> {
+fn unescape_unicode(raw: &[u8], lossy: bool, out: &mut Vec<u8>) -> Scan<usize> {
     // A character beyond U+FFFF is written as two surrogates, each with ten of its bits.
     let first = unit(&raw[2..6]);
     let second = raw[6..].strip_prefix(b"\\u").and_then(|rest| rest.get(..4)).map_or(0, unit);
@@ -169,25 +154,10 @@ fn unescape_unicode(raw: &[u8], surrogates: Surrogates, out: &mut Vec<u8>) -> Sc
         }
         _ => (first, 6),
     };
-    match (char::from_u32(code), surrogates) {
-        (Some(character), _) => push(character, out),
-        (None, Surrogates::Replace) => push(char::REPLACEMENT_CHARACTER, out),
-        (None, Surrogates::Copy) => out.extend(surrogate(code)),
-        (None, Surrogates::Refuse) => {
-            return Err(Reason::new(lone_surrogate(code), REPAIR).into());
-        }
-    }
-    Ok(length)
-}
-
-fn push(character: char, out: &mut Vec<u8>) {
+    let character = char::from_u32(code).or(lossy.then_some(char::REPLACEMENT_CHARACTER));
+    let character = character.ok_or_else(|| Reason::new(lone_surrogate(code), REPAIR))?;
     out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-}
-
-/// The three bytes of a lone surrogate, encoded in the manner of UTF-8.
-fn surrogate(code: u32) -> impl Iterator<Item = u8> {
-    let bits = |shift: u32, mask: u32| u8::try_from(code >> shift & mask).unwrap_or(0);
-    [0xE0 | bits(12, 0xF), 0x80 | bits(6, 0x3F), 0x80 | bits(0, 0x3F)].into_iter()
+    Ok(length)
 }
 
 /// The value of four hexadecimal digits; 0 if they are not digits.
@@ -208,8 +178,13 @@ impl FieldName {
         }
         // The key has escapes: "te\u0078t" is the field `text`.
         let (mut plain, quoted) = (Vec::new(), &line[self.0.start - 1..=self.0.end]);
-        LineScanner { line: quoted, at: 0, open: Vec::new() }.text(Surrogates::Copy, &mut plain)?;
-        Ok(plain == name)
+        let mut scanner = LineScanner { line: quoted, at: 0, open: Vec::new() };
+        match scanner.string_into(false, &mut plain) {
+            Ok(()) => Ok(plain == name),
+            // The key has a lone surrogate, which no name of a field has.
+            Err(LineError::Invalid(_)) => Ok(false),
+            Err(fatal) => Err(fatal),
+        }
     }
 }
 
@@ -274,10 +249,10 @@ impl LineScanner<'_> {
     }
 
     /// Read the value of the field: append a string to `out`, or return false for `null`.
-    fn text(&mut self, surrogates: Surrogates, out: &mut Vec<u8>) -> Scan<bool> {
+    fn text(&mut self, lossy: bool, out: &mut Vec<u8>) -> Scan<bool> {
         self.skip_space();
         let kind = match self.peek() {
-            Some(b'"') => return self.string_into(surrogates, out).map(|()| true),
+            Some(b'"') => return self.string_into(lossy, out).map(|()| true),
             Some(b'n') => return self.literal("null").map(|()| false),
             Some(b'{') => "an object",
             Some(b'[') => "a list",
@@ -355,7 +330,7 @@ impl LineScanner<'_> {
     }
 
     /// Read a string, and append its text to `out`.
-    fn string_into(&mut self, surrogates: Surrogates, out: &mut Vec<u8>) -> Scan<()> {
+    fn string_into(&mut self, lossy: bool, out: &mut Vec<u8>) -> Scan<()> {
         self.at += 1;
         // No escape is shorter than what it stands for, so the pushes below never allocate.
         memory::reserve(out, self.line.len() - self.at)?;
@@ -367,7 +342,7 @@ impl LineScanner<'_> {
             if !self.is_at_escape()? {
                 return Ok(());
             }
-            self.at += unescape(&rest[plain..], surrogates, out)?;
+            self.at += unescape(&rest[plain..], lossy, out)?;
         }
     }
 
@@ -456,7 +431,7 @@ mod tests {
 
     fn text_of(line: &str) -> Result<Option<Vec<u8>>, String> {
         let mut out = Vec::new();
-        match read_field(line.as_bytes(), b"text", Surrogates::Refuse, &mut out) {
+        match read_field(line.as_bytes(), b"text", false, &mut out) {
             Ok(has_text) => Ok(has_text.then_some(out)),
             Err(LineError::Invalid(reason)) => Err(reason.text().to_owned()),
             Err(LineError::Fatal(error)) => panic!("{error}"),
@@ -489,7 +464,7 @@ mod tests {
             let wrong = format!("the text has the lone surrogate {code}, half of a character");
             assert_eq!(text_of(&line), Err(wrong));
             let mut out = Vec::new();
-            assert!(read_field(line.as_bytes(), b"text", Surrogates::Replace, &mut out).unwrap());
+            assert!(read_field(line.as_bytes(), b"text", true, &mut out).unwrap());
             assert_eq!(out, replaced.as_bytes());
         }
     }
