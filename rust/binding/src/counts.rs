@@ -176,17 +176,17 @@ impl PyCounter {
     ) -> PyResult<()> {
         let on_progress = on_progress.clone().unbind();
         let place = FilePlace { file, byte, line, row };
-        let (mut reached, mut stopped) = (Reached { place, chars }, interrupt::Stopped::default());
+        let mut reached = Reached { place, chars };
         let done = self.with(py, |counter| {
             let mut report = |progress: CountProgress| {
                 let CountProgress { texts, text_bytes, chars, packed, unpacked } = progress;
                 let progress = (texts, text_bytes, chars, packed, unpacked);
-                stopped.call(|py| on_progress.call1(py, progress).map(drop))
+                interrupt::call(|py| on_progress.call1(py, progress).map(drop))
             };
             count(counter, &mut reached, &mut report)
         });
         *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = reached;
-        stopped.or(done)
+        interrupt::or(done)
     }
 }
 

@@ -35,15 +35,15 @@ pub(crate) fn unpack(
     write: &Bound<'_, PyAny>,
     source: Option<Py<PyAny>>,
 ) -> PyResult<()> {
-    let (raised, mut stopped) = (Raised::default(), interrupt::Stopped::default());
+    let raised = Raised::default();
     let compression = named_compression(compression)?;
     let file = CorpusFile { path, kind: FileKind::Text, compression };
     let source = source.map(|file| Box::new(FileObject::new(file, &raised)) as _);
     let write = write.clone().unbind();
     let write =
-        |bytes: &[u8]| stopped.call(|py| write.call1(py, (PyBytes::new(py, bytes),)).map(drop));
+        |bytes: &[u8]| interrupt::call(|py| write.call1(py, (PyBytes::new(py, bytes),)).map(drop));
     let unpacked = py.detach(|| file.unpack(source, write));
-    stopped.or(unpacked.map_err(|error| raised.or(&error)))
+    interrupt::or(unpacked.map_err(|error| raised.or(&error)))
 }
 
 /// Read the bytes of a rank file: the tokens with their ranks, and the rank of the token without bytes,

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 pub(crate) const MIN_DETACHED_CHARS: usize = 1 << 12;
 
 thread_local! {
-    /// What the handler of a signal has raised.
+    /// What Python has raised, a handler of a signal or a function of the caller.
     static RAISED: Cell<Option<PyErr>> = const { Cell::new(None) };
 }
 
@@ -34,37 +34,25 @@ pub(crate) fn polled<R>(work: impl FnOnce() -> bytepair::Result<R>) -> bytepair:
 }
 
 /// Let Python handle signals; returns whether a handler raised an exception.
-#[expect(clippy::redundant_closure_for_method_calls, reason = "the method has one lifetime only")]
 fn poll() -> bool {
-    let Err(error) = Python::attach(|py| py.check_signals()) else { return false };
-    RAISED.set(Some(error));
-    true
+    call(|_| Ok(())).is_err()
 }
 
-/// The exception for which the last work on this thread ended.
+/// Let Python handle signals, and call it. Its exception interrupts the work on this thread.
+pub(crate) fn call<T>(call: impl FnOnce(Python<'_>) -> PyResult<T>) -> bytepair::Result<T> {
+    let called = Python::attach(|py| py.check_signals().and_then(|()| call(py)));
+    called.map_err(|error| {
+        RAISED.set(Some(error));
+        Error::Interrupted
+    })
+}
+
+/// The exception that interrupted the last work on this thread.
 pub(crate) fn take() -> Option<PyErr> {
     RAISED.take()
 }
 
-/// The error of Python that interrupted some work of the core.
-#[derive(Default)]
-pub(crate) struct Stopped(Option<PyErr>);
-
-impl Stopped {
-    /// Let Python handle signals, and call it. Its error interrupts the work.
-    pub(crate) fn call<T>(
-        &mut self,
-        call: impl FnOnce(Python<'_>) -> PyResult<T>,
-    ) -> bytepair::Result<T> {
-        let called = Python::attach(|py| py.check_signals().and_then(|()| call(py)));
-        called.map_err(|error| {
-            self.0 = Some(error);
-            Error::Interrupted
-        })
-    }
-
-    /// The result of the work, or the error of Python that interrupted it.
-    pub(crate) fn or<T>(self, done: PyResult<T>) -> PyResult<T> {
-        self.0.map_or(done, Err)
-    }
+/// The result of some work on this thread, or the exception that interrupted it.
+pub(crate) fn or<T>(done: PyResult<T>) -> PyResult<T> {
+    take().map_or(done, Err)
 }

@@ -80,9 +80,9 @@ fn encode<T: Id + Element>(
     take: &Py<PyAny>,
 ) -> PyResult<usize> {
     arrays::ready(py)?;
-    let (mut stopped, mut items, mut done) = (interrupt::Stopped::default(), job.items.iter(), 0);
+    let (mut items, mut done) = (job.items.iter(), 0);
     let sink = |rows: Option<Rows<T>>| {
-        let is_whole = stopped.call(|py| {
+        let is_whole = interrupt::call(|py| {
             let Some(rows) = rows else { return Ok(true) };
             let item = items.next().map_or(&[][..], Vec::as_slice);
             let parts = &item[..rows.parts];
@@ -93,7 +93,7 @@ fn encode<T: Id + Element>(
         if is_whole { Ok(()) } else { Err(Error::Interrupted) }
     };
     match py.detach(|| tokenizer.encode_rows(job, threads, sink)) {
-        Err(Error::Interrupted) => stopped.or(Ok(done)),
+        Err(Error::Interrupted) => interrupt::or(Ok(done)),
         encoded => errors::checked(encoded).map(|()| done),
     }
 }

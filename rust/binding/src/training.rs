@@ -234,7 +234,6 @@ pub(crate) fn interruptible<T: Send>(
     on_progress: Option<&Py<PyAny>>,
     work: impl FnOnce(&mut dyn FnMut(usize) -> bytepair::Result<()>) -> bytepair::Result<T> + Send,
 ) -> PyResult<T> {
-    let mut stopped = interrupt::Stopped::default();
     let done = py.detach(|| {
         let mut last = Instant::now();
         work(&mut |done: usize| {
@@ -242,10 +241,10 @@ pub(crate) fn interruptible<T: Send>(
                 return Ok(());
             }
             last = Instant::now();
-            stopped.call(|py| {
+            interrupt::call(|py| {
                 on_progress.map_or(Ok(()), |call| call.call1(py, (done, total)).map(drop))
             })
         })
     });
-    stopped.or(errors::checked(done))
+    errors::checked(done)
 }
