@@ -213,6 +213,14 @@ STATED = (b"\x80\x01\x04\xa0\x9c\x01", b"\x80\x01\x04\xff\xff\x7f")
     ("find", "options"),
     [
         (lambda _: (b"\x4c\x15\x02", b"\x4c\x15\x7e"), {"compression": "none"}),
+        (
+            lambda _: (b"\x2c\x15\xc0\xb8\x02", b"\x2c\x15\xfe\xff\x7f"),
+            {"compression": "none", "column_encoding": "PLAIN"},
+        ),
+        (
+            lambda _: (b"\x25\x06\x0e", b"\x25\x06\x00"),
+            {"compression": "none", "column_encoding": "DELTA_BYTE_ARRAY"},
+        ),
         *(
             (lambda _: STATED, {"compression": "none", "column_encoding": encoding} | version)
             for encoding in ("DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY")
@@ -243,3 +251,14 @@ def test_rows_of_conversations_without_bytes_are_limited(tmp_path: Path, kind: A
     pq.write_table(table, tmp_path / "a.parquet")
     with told(ConversationError, "values, and has"):
         list(read_rows(tmp_path / "a.parquet"))
+
+
+@pytest.mark.parametrize(("codec", "name"), [(3, "LZO"), (5, "LZ4")])
+def test_old_compressions_are_refused(tmp_path: Path, codec: int, name: str) -> None:
+    place = b"\x18\x04text\x15"
+    stored(
+        tmp_path / "a.parquet", lambda _: (place + b"\0", place + bytes([2 * codec])),
+        compression="none",
+    )  # fmt: skip
+    with told(CorpusError, name):
+        bytepair.count(tmp_path / "a.parquet")

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, io};
 
-use parquet::basic::{Compression, ConvertedType, Encoding, LogicalType, Type};
+use parquet::basic::{Compression, ConvertedType, LogicalType, Type};
 use parquet::column::page::{PageMetadata, PageReader};
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{ByteArray, ByteArrayType};
@@ -345,7 +345,10 @@ impl RowReader {
         let pages = Box::new(of.pages(*file, *group).map_err(unreadable)?);
         let chunk = of.chunk(*file, *group);
         let mut column = ColumnReaderImpl::new(chunk.column_descr_ptr(), pages);
-        catch_panic(|| column.skip_records(rows.start)).map_err(unreadable)?;
+        let step = if source::shares_prefixes(chunk) { 1 } else { rows.start.max(1) };
+        let mut steps = (0..rows.start).step_by(step);
+        catch_panic(|| steps.try_for_each(|_| column.skip_records(step).map(|_| ())))
+            .map_err(unreadable)?;
         let (range, levels, texts) = (range.clone(), Vec::new(), Vec::new());
         Ok(Self { range, column, levels, texts, decoded: 0, returned: 0, returned_texts: 0 })
     }
@@ -488,10 +491,11 @@ pub(crate) fn check_chunk(chunk: &ColumnChunkMetaData) -> ParquetResult<()> {
         return Err(general("its metadata are inconsistent"));
     }
     match chunk.compression() {
-        Compression::LZO => {
+        // The crate ignores the stated size of a page in the old LZ4.
+        old @ (Compression::LZO | Compression::LZ4) => {
             let reason = Reason::new(
-                "it is compressed with LZO",
-                const { &Hint::new("write it with zstd") },
+                format!("it is compressed with {old}"),
+                const { &Hint::new("write it with zstd or LZ4_RAW") },
             );
             Err(ParquetError::External(Box::new(reason)))
         }
@@ -506,7 +510,7 @@ pub(crate) fn check_chunk(chunk: &ColumnChunkMetaData) -> ParquetResult<()> {
 /// a prefix with the previous one and may be much longer than its stored bytes, so rows are read
 /// one by one.
 pub(crate) fn rows_at_once(chunk: &ColumnChunkMetaData) -> usize {
-    if chunk.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY) {
+    if source::shares_prefixes(chunk) {
         return 1;
     }
     let row = chunk.uncompressed_size() / chunk.num_values().max(1);

@@ -26,6 +26,9 @@ const WINDOW_BYTES: usize = 1 << 20;
 /// The same for a local file, of which the headers of pages are read one by one.
 const LOCAL_BYTES: usize = 1 << 13;
 
+/// The memory that the parquet crate takes for each value of a dictionary or of a delta encoding.
+const VALUE_BYTES: usize = 32;
+
 /// A file, or an object of the caller that reads like one.
 pub trait ReadSeek: Read + Seek + Send {}
 
@@ -158,7 +161,10 @@ pub(crate) struct Pages {
     compression: Compression,
     /// Whether rows may be null, so that pages have levels.
     has_levels: bool,
+    /// Whether a text may share a prefix with the one before, by the metadata of the column.
+    shares_prefixes: bool,
     has_dictionary: bool,
+    rows: usize,
     most_bytes: usize,
 }
 
@@ -173,6 +179,7 @@ impl Pages {
     ) -> Result<Self> {
         let (file, compression) = (Arc::new(file), chunk.compression());
         let has_levels = chunk.column_descr().max_def_level() > 0;
+        let shares_prefixes = shares_prefixes(chunk);
         let reader = if matches!(compression, Compression::GZIP(_) | Compression::BROTLI(_)) {
             // The crate passes these pages on as they are, and `decompress` follows.
             let chunk = chunk.clone().into_builder().set_compression(Compression::UNCOMPRESSED);
@@ -180,7 +187,17 @@ impl Pages {
         } else {
             SerializedPageReader::new(Arc::clone(&file), chunk, rows, None)?
         };
-        Ok(Self { file, reader, compression, has_levels, has_dictionary: false, most_bytes })
+        let has_dictionary = false;
+        Ok(Self {
+            file,
+            reader,
+            compression,
+            has_levels,
+            shares_prefixes,
+            has_dictionary,
+            rows,
+            most_bytes,
+        })
     }
 
     /// The metadata in the header of the next page, and the decompressed size of the page.
@@ -228,23 +245,34 @@ impl Pages {
         Ok(())
     }
 
-    /// Fails if the parquet crate would panic, or allocate more memory than the values of the page
-    /// can take.
+    /// Fails if the parquet crate would panic, or allocate more memory than there is, or than the
+    /// values of the page can take.
     fn check(&mut self, page: &Page) -> Result<()> {
-        if let Page::DictionaryPage { buf, num_values, .. } = page {
-            self.has_dictionary = true;
-            // Texts have a length of four bytes, and numbers have at least as many.
-            let most = buf.len() / 4;
-            return if *num_values as usize > most { Err(wrong_count()) } else { Ok(()) };
+        let values = page.num_values() as usize;
+        let most = match page {
+            // The texts of a dictionary have a length of four bytes, and numbers have as many.
+            Page::DictionaryPage { buf, .. } => buf.len() / 4,
+            _ => self.rows,
+        };
+        if values > most {
+            return Err(wrong_count());
         }
-        let lists = match page.encoding() {
-            Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY if !self.has_dictionary => {
+        let lists = match (page, page.encoding()) {
+            (Page::DictionaryPage { .. }, _) => {
+                self.has_dictionary = true;
+                0
+            }
+            (_, Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY) if !self.has_dictionary => {
                 return Err(general("the dictionary of a page is missing"));
             }
-            Encoding::DELTA_LENGTH_BYTE_ARRAY => 1,
-            Encoding::DELTA_BYTE_ARRAY => 2,
-            _ => 0,
+            (_, Encoding::DELTA_LENGTH_BYTE_ARRAY) => 1,
+            (_, Encoding::DELTA_BYTE_ARRAY) if self.shares_prefixes => 2,
+            (_, Encoding::DELTA_BYTE_ARRAY) => {
+                return Err(general("the encoding of a page is not listed"));
+            }
+            _ => return Ok(()),
         };
+        memory::check(values.saturating_mul(VALUE_BYTES)).map_err(io::Error::from)?;
         let levels = levels_bytes(page, self.has_levels);
         let mut rest = levels.and_then(|levels| page.buffer().get(levels..)).unwrap_or_default();
         (0..lists).try_for_each(|_| skip_deltas(&mut rest, u64::from(page.num_values())))
@@ -253,6 +281,11 @@ impl Pages {
 
 pub(crate) fn general(reason: impl Into<String>) -> ParquetError {
     ParquetError::General(reason.into())
+}
+
+/// Whether a text may share a prefix with the one before, and so be much longer than its stored bytes.
+pub(super) fn shares_prefixes(chunk: &ColumnChunkMetaData) -> bool {
+    chunk.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY)
 }
 
 fn wrong_size() -> ParquetError {
