@@ -120,11 +120,11 @@ def _parquet(file: Input, ignore: Collection[str]) -> Iterator[Any]:
     with pq.ParquetFile(file.path, filesystem=file.system) as opened:
         groups = [opened.metadata.row_group(i) for i in range(opened.num_row_groups)]
         chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
-        size = sum(chunk.total_compressed_size for chunk in chunks)
-        values = sum(chunk.num_values for chunk in chunks) + sum(one.num_rows for one in groups)
+        size = sum(abs(chunk.total_compressed_size) for chunk in chunks)
+        values = [*(chunk.num_values for chunk in chunks), *(group.num_rows for group in groups)]
         if size > file.size:
             raise ConversationError(f"{file.name}: its row groups have more bytes than the file")
-        _check_values(values, size, file.name)
+        _check_values(sum(map(abs, values)), size, file.name)
         names = opened.schema_arrow.names
         yield opened.read([name for name in names if name not in ignore])
 

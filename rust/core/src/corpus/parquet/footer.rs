@@ -1,8 +1,8 @@
-//! Reads the footer of a parquet file.
+//! Reads the footer of a parquet file, and the header of a page.
 //!
-//! The parquet crate reads the schema recursively and believes its numbers, so a small file could end
-//! the process. Therefore the schema is checked before: the footer begins with it, in the compact
-//! protocol of Thrift.
+//! The parquet crate reads the schema recursively and believes its numbers and those of headers, so a
+//! small file could end the process. Therefore both are read before, in the compact protocol of Thrift:
+//! the footer begins with the schema.
 
 use std::io;
 
@@ -35,6 +35,35 @@ pub(crate) fn read_footer(source: &impl ChunkReader) -> ParquetResult<ParquetMet
         }
     }
     ParquetMetaDataReader::new().parse_and_finish(source)
+}
+
+/// The numbers in the header of a page, in bytes: its own length, and the sizes of the page.
+pub(crate) struct PageHeader {
+    pub(crate) length: usize,
+    pub(crate) decompressed: usize,
+    pub(crate) compressed: usize,
+}
+
+impl PageHeader {
+    /// The header at the start of these bytes; `None` if they end before it, or if it is damaged.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let (mut rest, mut last, mut sizes) = (Thrift(bytes), 0, [0; 2]);
+        loop {
+            let (kind, id) = rest.field(last)?;
+            match (id, kind) {
+                (_, 0) => break,
+                (2 | 3, 5) if id > last => {
+                    let number = rest.number().filter(|number| number % 2 == 0)?;
+                    sizes[usize::from(id == 3)] = usize::try_from(number / 2).ok()?;
+                }
+                _ if id > last => rest.skip(kind, 16)?,
+                _ => return None, // the crate would believe the later one
+            }
+            last = id;
+        }
+        let [decompressed, compressed] = sizes;
+        Some(Self { length: bytes.len() - rest.0.len(), decompressed, compressed })
+    }
 }
 
 /// Reads values of the [compact protocol]; none is read if they are damaged.
@@ -187,6 +216,31 @@ impl Thrift<'_> {
                 }
             },
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_read_unless_it_contradicts_itself() {
+        let header = |more: &[u8]| {
+            let sizes = [0x15, 0, 0x15, 30, 0x15, 28, 0x2C, 0x15, 6, 0x15, 0, 0x15, 6, 0x15, 6, 0];
+            [&sizes, more, &[0]].concat()
+        };
+        let (usual, text) = (header(&[]), header(&[0x38, 2, b'a', b'b']));
+        for bytes in [&usual, &text] {
+            let read = PageHeader::read(&[&**bytes, b"the page"].concat()).unwrap();
+            let PageHeader { length, decompressed, compressed } = read;
+            assert_eq!((length, decompressed, compressed), (bytes.len(), 15, 14));
+            assert!((0..length).all(|end| PageHeader::read(&bytes[..end]).is_none()));
+        }
+        let (again, negative) = (header(&[5, 4, 60]), [0x15, 0, 0x15, 31, 0x15, 28, 0]);
+        let (booleans, map) = (header(&[9, 200, 1, 0xF1, 9]), header(&[11, 200, 1, 9, 0x11]));
+        for damaged in [&*again, &negative, &booleans, &map] {
+            assert!(PageHeader::read(damaged).is_none(), "{damaged:?}");
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use brotli_decompressor::Decompressor;
@@ -16,6 +15,7 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 
+use crate::corpus::parquet::footer::PageHeader;
 use crate::error::{Grouped, Reason, SMALLER_PAGES};
 use crate::memory;
 use crate::parallel::lock;
@@ -77,24 +77,20 @@ pub(crate) enum TablePlace {
 }
 
 impl TablePlace {
-    pub(crate) fn open(&self) -> io::Result<TrackedSource> {
-        let source = match self {
+    pub(crate) fn open(&self) -> io::Result<TableSource> {
+        Ok(TableSource(match self {
             Self::Object(source) => Arc::clone(source),
             Self::Path(path) => {
                 let file = File::open(path)?;
                 let size = file.metadata()?.len();
                 Arc::new(SharedFile::new(Box::new(file), size, LOCAL_BYTES))
             }
-        };
-        Ok(TrackedSource { source, last: AtomicU64::new(0) })
+        }))
     }
 }
 
-/// A source for the parquet crate, which records the offset of its last read.
-pub(crate) struct TrackedSource {
-    source: Arc<SharedFile>,
-    last: AtomicU64,
-}
+/// A source for the parquet crate.
+pub(crate) struct TableSource(Arc<SharedFile>);
 
 /// Reads a source from an offset on.
 pub(crate) struct OffsetReader {
@@ -102,9 +98,9 @@ pub(crate) struct OffsetReader {
     offset: u64,
 }
 
-impl TrackedSource {
+impl TableSource {
     fn reader(&self, offset: u64) -> OffsetReader {
-        OffsetReader { source: Arc::clone(&self.source), offset }
+        OffsetReader { source: Arc::clone(&self.0), offset }
     }
 }
 
@@ -116,24 +112,23 @@ impl Read for OffsetReader {
     }
 }
 
-impl Length for TrackedSource {
+impl Length for TableSource {
     fn len(&self) -> u64 {
-        self.source.size
+        self.0.size
     }
 }
 
-impl ChunkReader for TrackedSource {
+impl ChunkReader for TableSource {
     type T = OffsetReader;
 
     fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
-        self.last.store(start, Ordering::Relaxed);
         Ok(self.reader(start))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
         let eof = || ParquetError::EOF("a page exceeds the end of the file".to_owned());
         // The header may claim any length.
-        if start.saturating_add(length as u64) > self.source.size {
+        if start.saturating_add(length as u64) > self.0.size {
             return Err(eof());
         }
         let mut bytes = memory::zeros(length).map_err(io::Error::from)?;
@@ -148,15 +143,19 @@ impl ChunkReader for TrackedSource {
 //
 // A page is decompressed as a whole, and a text is never divided between pages. So the size of a
 // page determines the memory for reading, and a file may claim any size. The parquet crate does
-// not return the size of a page before decompressing it. But the last offset at which it reads is
-// the start of the header of the page, and the header contains the size. The crate also believes
-// how many values a dictionary and a delta encoding state, and writes beyond the stated size where
-// a page in gzip or Brotli is larger, so these numbers are checked here.
+// not return the size of a page before decompressing it, so the header of each page is read here
+// first. The crate also believes how many values a dictionary and a delta encoding state, and writes
+// beyond the stated size where a page in gzip or Brotli is larger, so these numbers are checked too.
 
 /// The pages of a column in a row group.
 pub(crate) struct Pages {
-    file: Arc<TrackedSource>,
-    reader: SerializedPageReader<TrackedSource>,
+    file: Arc<TableSource>,
+    reader: SerializedPageReader<TableSource>,
+    /// The offset of the next page, the end of the last one, and the header of the next page once it
+    /// is read.
+    offset: u64,
+    end: u64,
+    header: Option<PageHeader>,
     /// The compression of the column.
     compression: Compression,
     /// Whether rows may be null, so that pages have levels.
@@ -172,7 +171,7 @@ impl Pages {
     /// The pages of a chunk of `rows` rows of a flat column. A page of more than `most_bytes`
     /// decompressed bytes is an error.
     pub(crate) fn new(
-        file: TrackedSource,
+        file: TableSource,
         chunk: &ColumnChunkMetaData,
         rows: usize,
         most_bytes: usize,
@@ -187,14 +186,17 @@ impl Pages {
         } else {
             SerializedPageReader::new(Arc::clone(&file), chunk, rows, None)?
         };
-        let has_dictionary = false;
+        let (offset, bytes) = chunk.byte_range();
         Ok(Self {
             file,
             reader,
+            offset,
+            end: offset.saturating_add(bytes),
+            header: None,
             compression,
             has_levels,
             shares_prefixes,
-            has_dictionary,
+            has_dictionary: false,
             rows,
             most_bytes,
         })
@@ -202,18 +204,36 @@ impl Pages {
 
     /// The metadata in the header of the next page, and the decompressed size of the page.
     pub(super) fn peek(&mut self) -> Result<Option<(PageMetadata, usize)>> {
+        if self.header.is_none() && self.offset < self.end {
+            self.header = Some(self.read_header()?);
+        }
+        let Some(header) = &self.header else { return Ok(None) };
         let Some(page) = self.reader.peek_next_page()? else { return Ok(None) };
-        Ok(Some((page, self.size()?)))
+        Ok(Some((page, header.decompressed)))
     }
 
-    /// The decompressed size of the page whose header was read last.
-    ///
-    /// A header begins with three numbers: the type of the page, its decompressed size, and its
-    /// compressed size.
-    fn size(&self) -> Result<usize> {
-        let mut header = self.file.reader(self.file.last.load(Ordering::Relaxed));
-        number(&mut header)?;
-        Ok(usize::try_from(number(&mut header)?)?)
+    /// Read the header of the next page. It may contain texts, so its length is not known.
+    fn read_header(&self) -> Result<PageHeader> {
+        let mut bytes = Vec::new();
+        for shift in [8, 12, 16, 20, 24] {
+            let more = (1 << shift) - bytes.len() as u64;
+            let start = self.offset + bytes.len() as u64;
+            let count = self.file.reader(start).take(more).read_to_end(&mut bytes)?;
+            if let Some(header) = PageHeader::read(&bytes) {
+                return Ok(header);
+            }
+            if (count as u64) < more {
+                break;
+            }
+        }
+        Err(general("the header of a page is damaged"))
+    }
+
+    /// The page of the header was read or left out.
+    fn advance(&mut self) {
+        if let Some(header) = self.header.take() {
+            self.offset += (header.length + header.compressed) as u64;
+        }
     }
 
     /// Decompress a page to its stated size, unless the parquet crate has.
@@ -354,6 +374,7 @@ impl PageReader for Pages {
         // Both the compressed and the decompressed page are in memory.
         memory::check(bytes.saturating_mul(2)).map_err(io::Error::from)?;
         let mut page = self.reader.get_next_page()?;
+        self.advance();
         if let Some(page) = &mut page {
             self.decompress(page, bytes)?;
             self.check(page)?;
@@ -362,14 +383,18 @@ impl PageReader for Pages {
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
-        self.reader.peek_next_page()
+        Ok(self.peek()?.map(|(page, _)| page))
     }
 
     fn skip_next_page(&mut self) -> Result<()> {
-        self.reader.skip_next_page()
+        self.peek()?;
+        self.reader.skip_next_page()?;
+        self.advance();
+        Ok(())
     }
 
     fn at_record_boundary(&mut self) -> Result<bool> {
+        self.peek()?;
         self.reader.at_record_boundary()
     }
 }
@@ -380,19 +405,6 @@ impl Iterator for Pages {
     fn next(&mut self) -> Option<Self::Item> {
         self.get_next_page().transpose()
     }
-}
-
-/// The non-negative number in the next field of a header, which is in Thrift's compact protocol.
-fn number(header: &mut impl Read) -> Result<u64> {
-    /// The header of a field that follows the previous one and holds a 32-bit number.
-    const NEXT_NUMBER_FIELD: u8 = 0x15;
-    let mut byte = [0];
-    header.read_exact(&mut byte)?;
-    if byte != [NEXT_NUMBER_FIELD] {
-        return Err(general("the header of a page is damaged"));
-    }
-    // Zigzag stores n as 2n, and a negative number as an odd one, which no valid page has here.
-    Ok(varint(header)? / 2)
 }
 
 /// The next bytes. Fails if there are fewer.
@@ -415,6 +427,8 @@ fn varint(bytes: &mut impl Read) -> Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
 
     /// Counts its reads.

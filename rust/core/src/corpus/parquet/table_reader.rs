@@ -6,7 +6,9 @@
 use std::vec;
 
 use crate::corpus::documents::{DocumentOptions, DocumentSelection, Documents, OnError};
-use crate::corpus::parquet::column::{RowRange, RowReader, Span, TextColumn, unreadable};
+use crate::corpus::parquet::column::{
+    RowRange, RowReader, Span, TextColumn, catch_panic, unreadable,
+};
 use crate::error::{Error, Result};
 
 /// Reads the documents of a column of one parquet file, in order.
@@ -83,7 +85,7 @@ impl TableReader {
             self.group = unit + 1;
             let [start, end] = [unit, unit + 1].map(|group| self.column.first_row(0, group) as u64);
             if self.selection.includes(unit as u64, end) {
-                let spans = self.column.spans(0, unit);
+                let spans = catch_panic(|| self.column.spans(0, unit));
                 let spans = spans.map_err(|error| unreadable(self.column.path(0), error))?;
                 let row = self.selection.first_row.max(start);
                 let skipped = usize::try_from(row - start).unwrap_or(usize::MAX);
