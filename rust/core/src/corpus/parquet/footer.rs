@@ -47,22 +47,30 @@ pub(crate) struct PageHeader {
 impl PageHeader {
     /// The header at the start of these bytes; `None` if they end before it, or if it is damaged.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        let (mut rest, mut last, mut sizes) = (Thrift(bytes), 0, [0; 2]);
+        let (mut rest, mut last) = (Thrift(bytes), 0);
+        let (mut numbers, mut has_part) = ([0; 4], [false; 4]);
         loop {
             let (kind, id) = rest.field(last)?;
             match (id, kind) {
                 (_, 0) => break,
-                (2 | 3, 5) if id > last => {
+                (1..=3, 5) if id > last => {
                     let number = rest.number().filter(|number| number % 2 == 0)?;
-                    sizes[usize::from(id == 3)] = usize::try_from(number / 2).ok()?;
+                    numbers[usize::try_from(id).ok()?] = usize::try_from(number / 2).ok()?;
                 }
-                _ if id > last => rest.skip(kind, 16)?,
+                _ if id > last => {
+                    rest.skip(kind, 16)?;
+                    // The parts of a header stand in the order of the types of pages.
+                    if let (5..=8, 12) = (id, kind) {
+                        has_part[usize::try_from(id - 5).ok()?] = true;
+                    }
+                }
                 _ => return None, // the crate would believe the later one
             }
             last = id;
         }
-        let [decompressed, compressed] = sizes;
-        Some(Self { length: bytes.len() - rest.0.len(), decompressed, compressed })
+        let [_, of_type, decompressed, compressed] = numbers;
+        let length = bytes.len() - rest.0.len();
+        has_part.get(of_type)?.then_some(Self { length, decompressed, compressed })
     }
 }
 
@@ -238,8 +246,9 @@ mod tests {
             assert!((0..length).all(|end| PageHeader::read(&bytes[..end]).is_none()));
         }
         let (again, negative) = (header(&[5, 4, 60]), [0x15, 0, 0x15, 31, 0x15, 28, 0]);
+        let bare = [0x15, 6, 0x15, 30, 0x15, 28, 0]; // of the second version, without its part
         let (booleans, map) = (header(&[9, 200, 1, 0xF1, 9]), header(&[11, 200, 1, 9, 0x11]));
-        for damaged in [&*again, &negative, &booleans, &map] {
+        for damaged in [&*again, &negative, &bare, &booleans, &map] {
             assert!(PageHeader::read(damaged).is_none(), "{damaged:?}");
         }
     }
