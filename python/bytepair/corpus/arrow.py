@@ -233,7 +233,7 @@ def write_parquet(source: Any, field: str, name: str, into: IO[bytes]) -> None:
 def failures() -> tuple[type[Exception], ...]:
     """The exceptions that reading a file may raise, including Arrow's if it is imported."""
     if sys.modules.get("pyarrow"):
-        return (CorpusError, OSError, MemoryError, sys.modules["pyarrow"].ArrowException)
+        return (CorpusError, OSError, sys.modules["pyarrow"].ArrowException)
     return (CorpusError, OSError)
 
 

@@ -102,7 +102,7 @@ def lost_kinds(kinds_by_name: Mapping[str, int]) -> list[str]:
     return [f"that {', '.join(map(repr, names))} {what}" for what, names in lost.items()]
 
 
-#: The beginnings and ends of all names that are compared have at most this number of characters.
+#: The beginnings and ends of all names that are compared have fewer characters than this.
 _MOST_CHARS: Final = 1 << 24
 
 
@@ -114,7 +114,7 @@ def lost_order(names: Iterable[str]) -> list[str]:
         ["that the first of '<a>' and '>>>>' is found where they overlap: llama.cpp finds the last"]
     """
     by_size = sorted(names, key=lambda name: len(name.encode()))
-    if sum(len(name) ** 2 for name in by_size) > _MOST_CHARS:
+    if sum(len(name) ** 2 for name in by_size) >= _MOST_CHARS:
         return ["the order of added tokens, whose names are too long to be compared"]
     longest = {name[:end]: name for name in by_size for end in range(1, len(name))}
     for name in by_size:
