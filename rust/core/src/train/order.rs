@@ -23,10 +23,11 @@ pub struct TokenOrder {
 }
 
 /// A position in the corpus: the worker, and a number that increases along its words.
-pub type Position = (usize, u64);
+pub type Position = (u32, u64);
 
 /// Pairs of equal count are compared by their keys; the greatest is merged first. The key of a pair
-/// never grows, so an old key in the queue is never too small.
+/// never grows, so an old key in the queue is never too small. It takes 16 bytes, since the queue
+/// moves keys often.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TieKey {
     /// The smallest pair of ids, with the 256 bytes in the order of the rule.
@@ -37,10 +38,10 @@ pub(super) enum TieKey {
     /// The position of the first occurrence in the distinct pretokens, which are in order of their
     /// own first occurrence. Occurrences are only removed, so the first position only increases. It
     /// is looked up only when the pair may be next.
-    Position(Reverse<Position>),
+    Position(Reverse<u32>, Reverse<u64>),
     /// The greatest pair of byte strings, with the 256 bytes in the order of the rule. The queue
     /// holds a key for each pair, so the bytes are shared and not copied.
-    Bytes(Rc<[u8]>, Rc<[u8]>),
+    Bytes(Rc<[Rc<[u8]>; 2]>),
 }
 
 impl TokenOrder {
@@ -80,10 +81,13 @@ impl TokenOrder {
     ) -> TieKey {
         match self.ties {
             Ties::RustBpe | Ties::Hf => TieKey::Ids(Reverse((self.rank(left), self.rank(right)))),
-            Ties::FirstSeen => TieKey::Position(Reverse(position())),
+            Ties::FirstSeen => {
+                let (worker, at) = position();
+                TieKey::Position(Reverse(worker), Reverse(at))
+            }
             Ties::BytesMax | Ties::CharactersMax => {
-                let [left, right] = [left, right].map(|id| Rc::clone(&self.tokens[id as usize]));
-                TieKey::Bytes(left, right)
+                let both = [left, right].map(|id| Rc::clone(&self.tokens[id as usize]));
+                TieKey::Bytes(Rc::new(both))
             }
         }
     }

@@ -332,8 +332,8 @@ fn first_position(
     // The ranges of the workers are in the order of the corpus, so the first worker that has the
     // pair decides, and the others are not searched.
     let first =
-        positions.by_ref().enumerate().find_map(|(worker, position)| Some((worker, position?)));
-    first.unwrap_or((usize::MAX, 0))
+        (0..).zip(positions.by_ref()).find_map(|(worker, position)| Some((worker, position?)));
+    first.unwrap_or((u32::MAX, 0))
 }
 
 // ---------------------------------------------------------------------------- workers
