@@ -326,10 +326,8 @@ def fetch(
             if stop.wait(max(longer, getattr(error, "wait", 0.0))):
                 raise DownloadError(CANCELLED) from None
     if transfer.lock.exists():  # of a run that was killed after it renamed the file
-        with (
-            suppress(BlockingIOError),
-            outputs.locked(transfer.lock),
-        ):  # whoever releases it removes it
+        # Whoever releases the lock removes it.
+        with suppress(BlockingIOError), outputs.locked(transfer.lock):
             pass
     return path
 
