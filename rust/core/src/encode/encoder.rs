@@ -4,15 +4,12 @@
 //! A text is divided at its special tokens, if the caller asks for that, and then into repeated
 //! chunks ([`Repeats`]). The rest is encoded in batches of pretokens: the splitter finds the ends
 //! of a few hundred pretokens, [`sections`] divides long ones, [`lookup`] finds the ids in the
-//! cache, [`misses`] resolves the others, and all ids are appended in order. If tokens cross spaces,
-//! pretokens are as long as lines, and these steps are those of their words ([`Superwords`]).
+//! cache, [`misses`] resolves the others, and all ids are appended in order.
 
 use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::encode::cache::SharedCache;
-use crate::encode::lines::{self, Superwords};
 use crate::encode::lookup::{self, WINDOW_PRETOKENS};
 use crate::encode::misses;
 use crate::encode::prepare::{Preparation, PreparedPart, Uncovered};
@@ -24,7 +21,6 @@ use crate::encode::sections;
 use crate::encode::special::{self, Special, is_blank};
 use crate::encode::special::{EncodeOptions, TextOrId};
 use crate::error::Result;
-use crate::hash::key::MAX_KEY_BYTES;
 use crate::memory;
 use crate::merge::heap::SizedId;
 use crate::pretokenize::{Pattern, Splitter};
@@ -61,8 +57,6 @@ pub(crate) struct Encoder {
     /// Built for the first conversation if messages need another encoder.
     of_messages: OnceLock<Box<Self>>,
     cache: SharedCache,
-    /// Built for the first long pretoken with a space between words; `None` if no token crosses a space.
-    superwords: OnceLock<Option<Box<Superwords>>>,
     repeats: Repeats,
     pool: ScratchPool,
 }
@@ -129,7 +123,6 @@ impl Encoder {
             one_pass,
             of_messages: OnceLock::new(),
             cache: SharedCache::default(),
-            superwords: OnceLock::new(),
             repeats: Repeats::new(repeats::DEFAULT_LIMIT),
             pool: ScratchPool::default(),
         })
@@ -248,17 +241,13 @@ impl Encoder {
         {
             let mut start = 0;
             for ends in ends.chunks(WINDOW_PRETOKENS) {
-                start = self.encode_prepared(&bytes, start, ends, pretokens, out)?;
+                start = self.encode_pretokens(&bytes, start, ends, pretokens, out)?;
             }
-            return Ok(end);
-        }
-        if let Some(Some(superwords)) = self.superwords.get() {
-            superwords.encode(&self.pretokens, (text, start, ends), pretokens.of_lines(), out)?;
             return Ok(end);
         }
         let mut next = start;
         let mut encode = |ends: &[usize]| {
-            next = self.encode_pretokens(text, next, ends, pretokens, out)?;
+            next = self.encode_pretokens(text.as_bytes(), next, ends, pretokens, out)?;
             Ok(())
         };
         if sections::may_divide(&text.as_bytes()[start..end]) {
@@ -270,87 +259,27 @@ impl Encoder {
     }
 
     /// Append the ids of the pretokens between `start` and each of the ends, at most
-    /// [`WINDOW_PRETOKENS`] of them; returns the last end.
+    /// [`WINDOW_PRETOKENS`] of them, which are not divided; returns the last end.
     fn encode_pretokens(
-        &self,
-        whole: &str,
-        start: usize,
-        ends: &[usize],
-        scratch: &mut PretokenScratch,
-        out: &mut Vec<u32>,
-    ) -> Result<usize> {
-        self.encode_pieces(whole.as_bytes(), start, ends, scratch, out, |range, scratch, out| {
-            let pretoken = &whole.as_bytes()[range.clone()];
-            if range.len() > MAX_KEY_BYTES
-                && lines::crosses_space(pretoken)
-                && let Some(superwords) = self.superwords()?
-            {
-                let line = (whole, range.start, &[range.end][..]);
-                return superwords.encode(&self.pretokens, line, scratch.of_lines(), out);
-            }
-            self.append_one(pretoken, scratch, out)
-        })
-    }
-
-    /// Append the ids of the pretokens between `start` and each of the ends, which may be any bytes, at
-    /// most [`WINDOW_PRETOKENS`] of them; returns the last end. `append_one` appends those of a
-    /// pretoken for which the lookup has none.
-    #[inline]
-    fn encode_pieces(
         &self,
         text: &[u8],
         start: usize,
         ends: &[usize],
-        scratch: &mut PretokenScratch,
+        PretokenScratch { lookup, misses, merge }: &mut PretokenScratch,
         out: &mut Vec<u32>,
-        mut append_one: impl FnMut(Range<usize>, &mut PretokenScratch, &mut Vec<u32>) -> Result<()>,
     ) -> Result<usize> {
         let end = ends.last().copied().unwrap_or(start);
         // No pretoken has more ids than bytes.
         memory::reserve(out, end - start)?;
-        scratch.lookup.look_up(&self.cache, self.pretokens.whole_tokens(), text, start, ends);
-        scratch.misses.resolve(&self.pretokens, text, &mut scratch.lookup)?;
-        let mut next = scratch.lookup.append(text, start, ends, 0, out);
+        lookup.look_up(&self.cache, self.pretokens.whole_tokens(), text, start, ends);
+        misses.resolve(&self.pretokens, text, lookup)?;
+        let mut next = lookup.append(text, start, ends, 0, out);
         while next < ends.len() {
-            append_one(lookup::range_of(start, ends, next), scratch, out)?;
-            next = scratch.lookup.append(text, start, ends, next + 1, out);
+            let pretoken = &text[lookup::range_of(start, ends, next)];
+            misses::append_one(lookup, &self.pretokens, pretoken, merge, out)?;
+            next = lookup.append(text, start, ends, next + 1, out);
         }
         Ok(end)
-    }
-
-    /// Append the ids of prepared pretokens, at most [`WINDOW_PRETOKENS`] of them, of which none is
-    /// divided; returns the last end.
-    fn encode_prepared(
-        &self,
-        bytes: &[u8],
-        start: usize,
-        ends: &[usize],
-        scratch: &mut PretokenScratch,
-        out: &mut Vec<u32>,
-    ) -> Result<usize> {
-        self.encode_pieces(bytes, start, ends, scratch, out, |range, scratch, out| {
-            self.append_one(&bytes[range], scratch, out)
-        })
-    }
-
-    /// Append the ids of a pretoken, without dividing it.
-    fn append_one(
-        &self,
-        pretoken: &[u8],
-        PretokenScratch { lookup, merge, .. }: &mut PretokenScratch,
-        out: &mut Vec<u32>,
-    ) -> Result<()> {
-        misses::append_one(lookup, &self.pretokens, pretoken, merge, out)
-    }
-
-    /// How lines are encoded, if tokens of the vocabulary cross spaces. The first call reads the
-    /// whole vocabulary, which takes milliseconds.
-    fn superwords(&self) -> Result<Option<&Superwords>> {
-        if self.superwords.get().is_none() {
-            let superwords = Superwords::new(&self.pretokens)?.map(Box::new);
-            let _ = self.superwords.set(superwords);
-        }
-        Ok(self.superwords.get().and_then(Option::as_deref))
     }
 }
 
@@ -499,7 +428,7 @@ impl EncodeRun<'_> {
                 prepared.parts.iter().try_for_each(|part| match part {
                     PreparedPart::Id(id, ..) => sink.take(&[*id]),
                     PreparedPart::Pretokens(start, ends) => {
-                        self.encode_prepared(&prepared.bytes, *start, ends, sink)
+                        self.encode_pretokens(&prepared.bytes, *start, ends, sink)
                     }
                 })
             }
@@ -514,7 +443,7 @@ impl EncodeRun<'_> {
     }
 
     /// Pass the ids of prepared pretokens to a sink; the first begins at `start`.
-    fn encode_prepared(
+    fn encode_pretokens(
         &mut self,
         bytes: &[u8],
         mut start: usize,
@@ -523,7 +452,7 @@ impl EncodeRun<'_> {
     ) -> Result<()> {
         for ends in ends.chunks(WINDOW_PRETOKENS) {
             let (encoder, scratch) = (self.encoder, &mut self.window.pretokens);
-            start = sink.make(|out| encoder.encode_prepared(bytes, start, ends, scratch, out))?;
+            start = sink.make(|out| encoder.encode_pretokens(bytes, start, ends, scratch, out))?;
         }
         Ok(())
     }

@@ -12,14 +12,12 @@
 //! sections           divides long pretokens at split_points
 //! lookup, cache      looks up the ids in the cache
 //! misses             merges the pretokens that are not in the cache, many interleaved
-//! lines              encodes lines word by word, where tokens cross spaces
 //! pretoken           encodes one pretoken, without a cache; user-defined tokens are not merged
 //! scratch            the buffers of a call, and the sinks that receive the ids
 //! ```
 
 mod cache;
 pub(crate) mod encoder;
-mod lines;
 mod lookup;
 mod misses;
 pub(crate) mod prepare;

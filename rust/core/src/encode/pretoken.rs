@@ -82,12 +82,6 @@ impl PretokenEncoder {
         self.symbols.is_some()
     }
 
-    /// An encoder of the same bytes by other merges, which never takes a whole pretoken.
-    pub(crate) fn with_merger(&self, merger: Merger) -> Self {
-        let (merger, unmade) = (OnceLock::from(merger), OnceLock::new());
-        Self { whole_first: false, merger, unmade, ..self.clone() }
-    }
-
     /// This encoder with other user-defined tokens. Fails if an id is no token.
     pub(crate) fn with_user_defined(mut self, ids: Vec<u32>) -> Result<Self> {
         self.user_defined = UserDefined::new(&self.vocabulary, ids)?;

@@ -12,7 +12,6 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard};
 
-use crate::encode::lines::{LineBuffers, LineScratch};
 use crate::encode::lookup::Lookup;
 use crate::encode::misses::Misses;
 use crate::error::Result;
@@ -48,16 +47,6 @@ pub(super) struct PretokenScratch {
     pub(super) lookup: Lookup,
     pub(super) misses: Misses,
     pub(super) merge: MergeScratch,
-    /// Of a vocabulary whose tokens cross spaces.
-    pub(super) lines: Option<Box<LineBuffers>>,
-}
-
-impl PretokenScratch {
-    /// The buffers for encoding lines.
-    pub(super) fn of_lines(&mut self) -> LineScratch<'_> {
-        let Self { misses, merge, lines, .. } = self;
-        LineScratch { buffers: lines.get_or_insert_default(), misses, merge }
-    }
 }
 
 impl Scratch {

@@ -469,3 +469,67 @@ fn check(
     }
     Ok(())
 }
+
+/// Pretokens as long as lines, by vocabularies whose tokens cross spaces.
+mod lines {
+    use proptest::prelude::*;
+
+    use crate::pretokenize::Pattern;
+    use crate::tokenizer::Tokenizer;
+    use crate::vocabulary::Vocabulary;
+
+    /// Tokens that are concatenations of two earlier ones, so that each has a merge.
+    fn tokens(parts: &[(usize, usize)]) -> Vec<Vec<u8>> {
+        let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+        let mut useful: Vec<Vec<u8>> = "ab \u{e9}\u{4e2d}".bytes().map(|byte| vec![byte]).collect();
+        for &(left, right) in parts {
+            let token = [&*useful[left % useful.len()], &useful[right % useful.len()]].concat();
+            if !tokens.contains(&token) {
+                tokens.push(token.clone());
+                useful.push(token);
+            }
+        }
+        tokens
+    }
+
+    fn check(tokens: Vec<Vec<u8>>, texts: &[String]) {
+        let vocabulary = Vocabulary::new(tokens.into_iter().zip(0u32..), []).unwrap();
+        let pattern = Pattern::from_regex(r"[^\n]*\n");
+        let by_rank = Tokenizer::from_ranks(vocabulary.clone(), pattern.clone()).unwrap();
+        let merges = by_rank.merges().to_vec();
+        let by_merges = Tokenizer::from_merges(vocabulary, merges, false, pattern).unwrap();
+        for tokenizer in [by_rank, by_merges] {
+            for text in texts.iter().chain(texts) {
+                let mut expected = Vec::new();
+                for line in text.split_inclusive('\n') {
+                    expected.extend(tokenizer.encode_pretoken(line.as_bytes()).unwrap());
+                }
+                assert_eq!(tokenizer.encode(text).unwrap(), expected, "{text:?}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_encoded_as_by_plain_merging(
+            parts in prop::collection::vec((any::<usize>(), any::<usize>()), 0..60),
+            texts in prop::collection::vec("[ab \n\u{e9}\u{4e2d}]{0,80}", 1..8),
+        ) {
+            check(tokens(&parts), &texts);
+        }
+
+        /// The same for repeated phrases, in lines longer than any run or window.
+        #[test]
+        fn long_lines_are_encoded_as_by_plain_merging(
+            words in prop::collection::vec("[ab]{1,3}", 1..4),
+            order in prop::collection::vec(0usize..4, 1..3000),
+        ) {
+            let text: String =
+                order.iter().map(|&at| words[at % words.len()].clone() + " ").collect();
+            let space = usize::MAX - usize::MAX % 6 - 6 + 2;
+            let parts = [(0, 1), (1, 0), (2, 0), (2, 1), (2, 6), (2, 7), (8, 9), (10, 11), (8, 8)];
+            let phrases = [(6, 8), (8, 10), (12, 12), (9, 9), (12, 9), (16, 16), (20, space)];
+            check(tokens(&[&parts[..], &phrases].concat()), &[text]);
+        }
+    }
+}

@@ -18,7 +18,6 @@
 mod automaton;
 mod classes;
 mod program;
-mod skip;
 #[cfg(test)]
 mod tests;
 
@@ -30,7 +29,6 @@ use crate::search::Budget;
 use automaton::{Automaton, EMIT, FLAG_BITS, MATCH, STOP};
 use classes::Classes;
 use program::Program;
-use skip::{STRIDE_BYTES, Skip};
 
 /// Splits texts with the automaton of a pattern.
 #[derive(Debug)]
@@ -39,8 +37,6 @@ pub(super) struct TableSplitter {
     automaton: Automaton,
     /// By state and class: the index of the row of the next state, shifted left, and three bits.
     entries: Vec<u32>,
-    /// Skips text in which no pretoken ends.
-    skip: Option<Skip>,
     /// By state: whether a pretoken ends at the end of the text.
     ends: Vec<bool>,
     /// By the classes of two characters: the kind of the position between them.
@@ -71,9 +67,8 @@ impl TableSplitter {
         let ends = states.map(|state| automaton.end(state).matched).collect();
         let pairs = (0..count).flat_map(entry);
         let boundaries = pairs.map(|(before, at)| boundary(&automaton, before, at)).collect();
-        let skip = Skip::new(&classes.ascii, &entries, Automaton::START * count);
         let reads_far = reads_far(&automaton, count);
-        Some(Self { classes, automaton, entries, skip, ends, boundaries, reads_far })
+        Some(Self { classes, automaton, entries, ends, boundaries, reads_far })
     }
 
     /// Push the ends of the pretokens from `start` on, until the text ends or `ends` is almost
@@ -104,20 +99,13 @@ impl TableSplitter {
         // The position of the next character, the row of the state, the start of the pretoken, and
         // the end of its last match.
         let (mut at, mut row, mut done, mut last) = (start, first, start, start);
-        // Each round ends with the text, with the stride, or at an entry with `STOP`.
+        // Each round ends with the text, when `ends` may be full, or at an entry with `STOP`.
         while at < bytes.len()
             && ends.spare_capacity() >= MIN_SPARE_ENDS
             && at - done <= MAX_RUN_BYTES
         {
-            let mut stride = ends.spare_capacity();
-            if let Some(skip) = &self.skip {
-                stride = STRIDE_BYTES;
-                if let Some(skipped) = skip.skip(bytes, at, row) {
-                    (at, row, last) = skipped;
-                }
-            }
             // There is at most one end per byte, so the ends fit.
-            let limit = bytes.len().min(at + stride);
+            let limit = bytes.len().min(at + ends.spare_capacity());
             let before = ends.length;
             while at < limit {
                 let byte = bytes[at];
