@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -712,6 +714,7 @@ ONCE = pa.array([[{"role": "user", "content": "hi"}]])
         pa.ListViewArray.from_arrays([0] * 9, [1] * 9, USER),
         pa.RunEndEncodedArray.from_arrays(pa.array([1 << 40]), ONCE),
         pa.DictionaryArray.from_arrays(pa.array([0] * 9, pa.int8()), ONCE),
+        pa.array(["hi"] * 9).dictionary_encode(),
         NULLS,
         pa.LargeListArray.from_arrays([0, 1 << 40], NULLS),
     ],
@@ -721,3 +724,38 @@ def test_what_a_table_repeats_without_having_it_is_refused(messages: pa.Array) -
     table = pa.table({"messages": messages})
     with told(ConversationError):
         TOK.render_batch(table, options=ChatOptions(errors="skip"))
+
+
+def test_a_file_of_few_bytes_has_few_values(tmp_path: Path) -> None:
+    zeros = pa.array(np.zeros(1 << 20, np.int8))
+    table = pa.table({f"{n}": zeros for n in range(4)})
+    with pa.ipc.new_file(
+        tmp_path / "a.arrow", table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
+    ) as out:
+        out.write_table(table)
+    with told(ConversationError, "states 5,242,880 values"):
+        TOK.render_batch(tmp_path / "a.arrow")
+
+
+def test_a_number_that_python_cannot_hold_is_an_error(tmp_path: Path) -> None:
+    scale = -(2**31) + 1
+    number = pa.Array.from_buffers(
+        pa.decimal128(5, scale), 1, [None, pa.py_buffer(bytes([7, *[0] * 15]))]
+    )
+    table = pa.table({"messages": ONCE, "score": number})
+    with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as out:
+        out.write_table(table)
+    with told(ConversationError, "a.arrow is not valid"):
+        TOK.render_batch(tmp_path / "a.arrow")
+
+
+def test_an_array_is_validated_before_anything_reads_it(tmp_path: Path) -> None:
+    table = pa.table({"messages": pa.array([["a", "b", "c"]])})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as out:
+        out.write_table(table)
+    lengths, forged = (struct.pack("<4q", 1, 0, count, 0) for count in (3, 1 << 55))
+    data = sink.getvalue().to_pybytes()
+    (tmp_path / "a.arrow").write_bytes(data.replace(lengths, forged))
+    with told(ConversationError, "a.arrow is not valid", "too small"):
+        TOK.render_batch(tmp_path / "a.arrow")

@@ -340,6 +340,29 @@ def test_a_dictionary_is_refused(tmp_path: Path) -> None:
             reads()
 
 
+def test_the_view_of_a_null_is_checked_too(tmp_path: Path) -> None:
+    views = np.array([[3, 0, 0, 0], [-(1 << 31), 0, 0, 0]], np.int32)
+    buffers = [pa.py_buffer(b"\1"), pa.py_buffer(views)]
+    table = pa.table({"text": pa.Array.from_buffers(pa.string_view(), 2, buffers)})
+    with pa.ipc.new_stream(tmp_path / "a.arrow", table.schema) as sink:
+        sink.write_table(table)
+    with told(CorpusError, "is damaged"):
+        texts(tmp_path / "a.arrow")
+
+
+def test_a_table_is_validated_before_anything_reads_it(tmp_path: Path) -> None:
+    table = pa.table({"text": pa.array(["a", "b", "c"])})
+    with pa.ipc.new_stream(tmp_path / "a.arrow", table.schema) as sink:
+        sink.write_table(table)
+    data, three = (tmp_path / "a.arrow").read_bytes(), (3).to_bytes(8, "little")
+    of_batch, _, of_column = (at for at in range(0, len(data), 8) if data[at : at + 8] == three)
+    for at in (of_batch, of_column):
+        data = data[:at] + (1 << 55).to_bytes(8, "little") + data[at + 8 :]
+    (tmp_path / "a.arrow").write_bytes(data)
+    with told(BytepairError, "damaged"):
+        bytepair.count(pa.ipc.open_stream(pa.memory_map(str(tmp_path / "a.arrow"))).read_all())
+
+
 def test_the_nulls_of_all_batches_of_a_file_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

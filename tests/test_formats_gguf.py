@@ -392,6 +392,14 @@ def byte_fallback(kind: str) -> bytes:
     return pieces.model([word for word in words if META * 2 not in word], more=runs)
 
 
+def test_a_model_that_is_a_list_is_refused(tmp_path: Path) -> None:
+    name = b"tokenizer.ggml.model"
+    header = struct.pack("<4sIQQQ", b"GGUF", 3, 0, 1, len(name))
+    (tmp_path / "x.gguf").write_bytes(header + name + struct.pack("<IIQ", 9, 8, 0))
+    with told(UnsupportedError, "tokenizer.ggml.model: [] is neither gpt2"):
+        bytepair.load(tmp_path / "x.gguf")
+
+
 KINDS = ["llama", "gemma", "2 3", "2 3 4", "2 4 8", "2 3 4 8 16", "3 4"]
 
 

@@ -164,6 +164,12 @@ DEEP = {
     "wide": [element(b"a", b"\x15" + varint((1 << 31) - 1))] * 50,
     "hidden": [element(b"a", b"\x28\x0f" + bytes(15)), *[element(b"a", b"\x15\x02")] * 50_000],
     "no integer": [element(b"a", b"\x18\x02" + varint(1))] * 50_000,
+    # The crate writes the name of a group into those of all its columns.
+    "names": [
+        element(b"root", b"\x15" + varint(1)),
+        b"\x35\2\x18\x80\x80\x40" + bytes(1 << 20) + b"\x15" + varint(20) + b"\0",
+        *[element(b"a", b"")] * 20,
+    ],
 }
 
 

@@ -33,8 +33,10 @@ def import_data(source: Any) -> pa.Array | pa.ChunkedArray | pa.RecordBatchReade
     """Import an object with the Arrow interface; a table is a reader of its batches."""
     from bytepair._internal.extras import pyarrow as pa
 
-    if isinstance(source, pa.Array | pa.ChunkedArray):
+    if isinstance(source, pa.Array | pa.ChunkedArray | pa.RecordBatchReader):
         return source
+    if isinstance(source, pa.Table):  # the interface would read it before it is validated
+        return source.to_reader()
     if hasattr(source, "__arrow_c_stream__"):
         try:
             return pa.RecordBatchReader.from_stream(source)
@@ -115,8 +117,12 @@ def _validate(array: pa.Array) -> None:
     from bytepair._internal.extras import pyarrow as pa
 
     check_text(array.type)
+    binary = array.view(str(array.type).replace("string", "binary"))
+    if pa.types.is_string_view(array.type):  # casting reads those of nulls too
+        buffers = [None, *binary.buffers()[1:]]
+        binary = pa.Array.from_buffers(binary.type, len(array), buffers, offset=array.offset)
     try:
-        array.view(str(array.type).replace("string", "binary")).validate(full=True)
+        binary.validate(full=True)
     except pa.ArrowException as error:
         raise ArgumentError(f"the column is damaged: {error}") from None
 

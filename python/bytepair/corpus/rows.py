@@ -95,7 +95,7 @@ def _read_file(file: Input, ignore: Collection[str]) -> Iterator[PlacedRow]:
             raise ConversationError(error.message, hint=error.hint) from None
     elif kind in ("parquet", "arrow") and compression_of(file.path) is None:
         tables = _parquet(file, ignore) if kind == "parquet" else _arrow_batches(file)
-        rows = _read_tables(tables, file.name, ignore)
+        rows = _read_tables(tables, file.name, ignore, file.size)
     else:
         raise ConversationError(f"{file.name} is not a .jsonl, .json, .parquet or .arrow file")
     return ((f"{file.name}, row {number}", row) for number, row in enumerate(rows, 1))
@@ -133,11 +133,16 @@ def _arrow_batches(file: Input) -> Iterator[Any]:
     yield from open_ipc(file.path if file.cloud is None else file.cloud.open_input_file(file.path))
 
 
-def _read_tables(tables: Iterable[Any], place: str, ignore: Collection[str]) -> Iterator[Any]:
+def _read_tables(
+    tables: Iterable[Any], place: str, ignore: Collection[str], file_size: int | None = None
+) -> Iterator[Any]:
     noted: list[str] = []
     with _as_own_errors(place):
         for table in tables:
-            rows = _rows_of(table, place, ignore)
+            rows = _rows_of(table, ignore)
+            values = sum(map(_size, getattr(rows, "chunks", [rows])))
+            # Columns of a file may share bytes, which Arrow counts for each of them.
+            _check_values(values, rows.nbytes if file_size is None else file_size, place)
             for chunk in getattr(rows, "chunks", [rows]):
                 for start in range(0, len(chunk), _BATCH_ROWS):
                     for row in chunk.slice(start, _BATCH_ROWS).to_pylist():
@@ -153,21 +158,19 @@ def _as_own_errors(place: str) -> Iterator[None]:
         yield
     except ConversationError:
         raise
-    except (pa.ArrowException, ValueError, KeyError, TypeError, OverflowError, OSError) as error:
+    except (pa.ArrowException, ValueError, KeyError, TypeError, ArithmeticError, OSError) as error:
         raise ConversationError(f"{place} is not valid: {error}") from error
 
 
-def _rows_of(source: Any, place: str, ignore: Collection[str]) -> Any:
+def _rows_of(source: Any, ignore: Collection[str]) -> Any:
     from bytepair._internal.extras import pyarrow as pa
 
-    if hasattr(source, "__arrow_c_array__") and not isinstance(source, pa.RecordBatch | pa.Array):
-        source = pa.array(source)
-    if not isinstance(source, pa.Array | pa.ChunkedArray):
-        table = pa.table(source)
-        table = table.select([name for name in table.column_names if name not in ignore])
-        source = table.to_struct_array()
-    source.validate(full=True)  # Arrow trusts the offsets in a file
-    _check_values(sum(map(_size, getattr(source, "chunks", [source]))), source.nbytes, place)
+    if not hasattr(source, "validate"):
+        source = pa.array(source) if hasattr(source, "__arrow_c_array__") else pa.table(source)
+    source.validate(full=True)  # first, since Arrow trusts the offsets in a file
+    if isinstance(source, pa.RecordBatch | pa.Table):
+        names = [name for name in source.schema.names if name not in ignore]
+        source = source.select(names).to_struct_array()
     return source
 
 
@@ -177,7 +180,7 @@ def _check_values(values: int, size: int, place: str) -> None:
 
 
 def _size(array: Any) -> int:
-    """How many values an array has, all inside of it counted; no type may repeat lists of them."""
+    """How many values an array has, all inside of it counted; no type may repeat values."""
     from bytepair._internal.extras import pyarrow as pa
 
     array = getattr(array, "storage", array)  # of a type that extends another
@@ -189,10 +192,8 @@ def _size(array: Any) -> int:
         inner = [array.values.slice(first, end - first)]
     elif types.is_fixed_size_list(kind):
         inner = [array.flatten()]
-    elif types.is_run_end_encoded(kind) or any(
-        types.is_nested(one) for one in (kind, getattr(kind, "value_type", kind))
-    ):
-        hint = "convert it to lists and structs"
+    elif types.is_run_end_encoded(kind) or types.is_dictionary(kind) or types.is_nested(kind):
+        hint = "convert it to lists, structs and strings"
         raise ConversationError(f"a column has values of the type {kind}", hint=hint)
     return len(array) + sum(map(_size, inner))
 

@@ -110,7 +110,7 @@ def _number(kind: int, at: int) -> str:
 
 def _model(values: dict[str, Any], options: LoadOptions) -> _core.Model:
     model = values.get("tokenizer.ggml.model")
-    if model not in {"gpt2", "llama"}:
+    if model not in ("gpt2", "llama"):
         raise UnsupportedError(
             "tokenizer.ggml.model",
             f"{model!r} is neither gpt2 (byte-level BPE) nor llama (BPE with byte fallback)",

@@ -199,10 +199,10 @@ const PART_BYTES: usize = 16;
 /// What a group that captures counts: an automaton that tells where groups are takes time that grows
 /// with the square of their number.
 const CAPTURE_BYTES: usize = 1024;
-/// What a class of characters counts at least, since `\p{L}` takes 50 kB in an automaton; and one that
-/// ignores case: adding the other cases takes up to 10 ms.
+/// What a class of characters counts at least, since `\p{L}` takes 50 kB in an automaton; and each byte
+/// of one that ignores case: adding the other cases of a part such as `\w` takes up to 10 ms.
 const CLASS_BYTES: usize = 32;
-const CASELESS_CLASS_BYTES: usize = 256;
+const CASELESS_CLASS_BYTES: usize = 128;
 /// The memory that an automaton takes at most for each of these bytes.
 const MEMORY_PER_BYTE: usize = 2048;
 /// The characters of a long expression that its error shows.
@@ -226,7 +226,9 @@ fn written(expr: &Expr) -> usize {
         Expr::Literal { val, .. } => return val.len(),
         Expr::Group(child) => return written(child).saturating_add(CAPTURE_BYTES),
         Expr::Delegate { inner, casei: false } => return inner.len().max(CLASS_BYTES),
-        Expr::Delegate { inner, casei: true } => return inner.len().max(CASELESS_CLASS_BYTES),
+        Expr::Delegate { inner, casei: true } => {
+            return inner.len().saturating_mul(CASELESS_CLASS_BYTES);
+        }
         Expr::Repeat { lo, hi: usize::MAX, .. } => lo.saturating_add(1),
         Expr::Repeat { hi, .. } => *hi,
         _ => 1,
@@ -429,7 +431,7 @@ mod tests {
         assert_eq!(written_bytes("(?:ab|cd){3}"), 3 * once + PART_BYTES);
         assert_eq!(written_bytes("(?:ab|cd){2,}"), 3 * once + PART_BYTES);
         assert!(written_bytes("(?:(?:a{9999}){9999}){9999}") > 1 << 39);
-        assert_eq!(written_bytes(r"(?i)[\w\W]{9}"), 9 * CASELESS_CLASS_BYTES + PART_BYTES);
+        assert_eq!(written_bytes(r"(?i)[\w\W]{9}"), 9 * 6 * CASELESS_CLASS_BYTES + PART_BYTES);
         for name in Pattern::names() {
             let pattern = Pattern::named(name).unwrap();
             assert!(written_bytes(pattern.regex().unwrap()) < MAX_WRITTEN_BYTES / 20, "{name}");

@@ -28,6 +28,8 @@ use crate::error::{Error, Hint, OTHER_COLUMN, RENDER, Reason, Result};
 
 /// A row group is divided into ranges of about this many decompressed bytes.
 const RANGE_BYTES: usize = 1 << 24;
+/// A row group is divided into at most this many.
+const MAX_RANGES: usize = 16;
 /// The compressed bytes of a range at least.
 const RANGE_FILE_BYTES: usize = 1 << 20;
 /// The rows that the files may state for each compressed byte, and the rows of any file: a run of nulls
@@ -199,9 +201,10 @@ impl TextColumn {
         let chunk = self.chunk(file, group);
         let rows = usize::try_from(chunk.num_values())?;
         // The metadata of a page tell its rows but not its bytes, so the ranges have about equal
-        // rows. A range is found by passing over the pages before it, so there are few in a small
-        // file, whatever size it states.
-        let count = usize::try_from(chunk.uncompressed_size())?.div_ceil(RANGE_BYTES);
+        // rows. A range is found by passing over the pages before it, so there are few, whatever
+        // size the file states.
+        let count =
+            usize::try_from(chunk.uncompressed_size())?.div_ceil(RANGE_BYTES).min(MAX_RANGES);
         let count = count.min(usize::try_from(chunk.compressed_size())?.div_ceil(RANGE_FILE_BYTES));
         if count <= 1 {
             return Ok(vec![range(0..rows)]);

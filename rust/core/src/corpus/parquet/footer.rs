@@ -14,6 +14,8 @@ use crate::memory;
 
 /// The maximum number of levels of a schema, as in Arrow.
 const MOST_LEVELS: usize = 100;
+/// The maximum bytes of the elements on the ways to all columns: the crate writes out each way.
+const MOST_PATH_BYTES: usize = 1 << 24;
 /// The memory for a footer, for each of its bytes.
 const BYTES_OF_MEMORY: usize = 32;
 /// The bytes at the end of a file: the length of the footer, and a mark.
@@ -29,7 +31,8 @@ pub(crate) fn read_footer(source: &impl ChunkReader) -> ParquetResult<ParquetMet
         if let Some(start) = start.filter(|_| tail[4..] == *b"PAR1") {
             memory::check(length.saturating_mul(BYTES_OF_MEMORY)).map_err(io::Error::from)?;
             if Thrift(&source.get_bytes(start, length)?).footer().is_none() {
-                let reason = "its footer is damaged, or its schema has more than 100 levels";
+                let reason = "its footer is damaged, or its schema has more than 100 levels \
+                              or 2^24 bytes of names";
                 return Err(ParquetError::General(reason.to_owned()));
             }
         }
@@ -100,17 +103,23 @@ impl Thrift<'_> {
             field = self.field(1)?;
         }
         let (kind, mut left) = if field == (9, 2) { self.list()? } else { return None };
-        // The number of children that are still to come, for each open level.
-        let mut open: Vec<u64> = Vec::new();
+        // For each open level, the number of children that are still to come, and the bytes of the
+        // elements up to it.
+        let mut open: Vec<(u64, usize)> = Vec::new();
+        let mut paths = 0;
         while let Some(rest) = left.checked_sub(1) {
             left = rest;
+            let before = self.0.len();
             let children = if kind == 12 { self.element()? } else { return None };
-            if let Some(last) = open.last_mut() {
-                *last -= 1;
+            let mut path = before - self.0.len();
+            if let Some((children, above)) = open.last_mut() {
+                *children -= 1;
+                path += *above;
             }
-            open.push(children);
-            while open.pop_if(|children| *children == 0).is_some() {}
-            if open.len() > MOST_LEVELS || children > left {
+            paths += path;
+            open.push((children, path));
+            while open.pop_if(|(children, _)| *children == 0).is_some() {}
+            if open.len() > MOST_LEVELS || children > left || paths > MOST_PATH_BYTES {
                 return None;
             }
         }
