@@ -343,8 +343,8 @@ class Tokenizer(_core.Tokenizer):
         """
         encoder = _core.EncodeStream(self, special=special)
         for text in check_many("texts", texts):
-            yield from encoder.push(text).tolist()
-        yield from encoder.flush().tolist()
+            yield from encoder.push(text)
+        yield from encoder.flush()
 
     def show(
         self,

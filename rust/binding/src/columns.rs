@@ -1,6 +1,5 @@
 //! Encodes Arrow columns and text files into arrays.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 
 use bytepair::bulk::conversations::Segment;
@@ -10,7 +9,7 @@ use bytepair::{Text, memory};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyList, PyString};
+use pyo3::types::PyList;
 
 use crate::tokenizer::PyTokenizer;
 use crate::{arguments, arrays, errors, interrupt, text};
@@ -20,7 +19,7 @@ use crate::{arguments, arrays, errors, interrupt, text};
 #[pyo3(signature = (tokenizer, data, offsets, *, special=None, prepend=None, append=None, threads=None))]
 pub(crate) fn encode_utf8<'py>(
     py: Python<'py>,
-    tokenizer: &Bound<'py, PyTokenizer>,
+    tokenizer: &PyTokenizer,
     data: arrays::ArrayArgument<'py, u8>,
     offsets: &Bound<'py, PyAny>,
     special: Option<&Bound<'py, PyAny>>,
@@ -28,8 +27,8 @@ pub(crate) fn encode_utf8<'py>(
     append: Option<&Bound<'py, PyAny>>,
     threads: Option<arguments::ThreadCount>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let options = tokenizer.get().options(special, prepend, append, None)?;
-    let tokenizer = tokenizer.get().core();
+    let options = tokenizer.options(special, prepend, append, None)?;
+    let tokenizer = &tokenizer.core;
     let (data, offsets) = (arrays::stable(&data)?, arguments::offsets(offsets)?);
     let outside = || PyValueError::new_err("the offsets of the texts lie outside their data");
     let texts = offsets.windows(2).map(|pair| data.get(pair[0]..pair[1]).map(Text::Bytes));
@@ -46,7 +45,7 @@ pub(crate) fn encode_utf8<'py>(
 #[expect(unsafe_code, reason = "mapping the file saves a tenth of the time")]
 pub(crate) fn encode_file<'py>(
     py: Python<'py>,
-    tokenizer: &Bound<'py, PyTokenizer>,
+    tokenizer: &PyTokenizer,
     path: PathBuf,
     separator: Vec<u8>,
     lossy: bool,
@@ -56,8 +55,8 @@ pub(crate) fn encode_file<'py>(
     append: Option<&Bound<'py, PyAny>>,
     threads: Option<arguments::ThreadCount>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let options = tokenizer.get().options(special, prepend, append, None)?;
-    let tokenizer = tokenizer.get().core();
+    let options = tokenizer.options(special, prepend, append, None)?;
+    let tokenizer = &tokenizer.core;
     let threads = arguments::threads(threads);
     let file = FileOptions { separator, lossy, reads };
     arrays::ready(py)?;
@@ -136,43 +135,17 @@ fn document<'a>(data: &'a [u8], index: usize, pair: &[usize]) -> PyResult<&'a [u
 //
 // `render`: batches of conversations, from segments to arrays.
 
-/// An item of a Python list of segments: a text, an id, or `None` at the end of a message.
-enum Piece<'a> {
-    Text(Cow<'a, str>),
-    Id(u32),
-    End,
-}
-
-impl<'a> Piece<'a> {
-    fn new(tokenizer: &bytepair::Tokenizer, item: &'a Bound<'_, PyAny>) -> PyResult<Self> {
-        if item.is_none() {
-            return Ok(Self::End);
-        }
-        if item.is_instance_of::<PyInt>() {
-            return arguments::id(tokenizer, item).map(Self::Id);
-        }
-        arguments::utf8(item.cast::<PyString>()?).map(Self::Text)
-    }
-
-    fn segment(&self) -> Segment<'_> {
-        match self {
-            Self::Text(text) => Segment::Text(text),
-            Self::Id(id) => Segment::Id(*id),
-            Self::End => Segment::End,
-        }
-    }
-}
-
 /// Ids, a mask that is 1 for each id that is trained on, and offsets.
 type RenderedArrays<'py> =
     (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>);
 
-/// Render conversations: their ids, their mask, and the start of each (and the end of the last).
+/// Render conversations: their ids, their mask, and the start of each (and the end of the last). A
+/// segment is a text, an id, or `None` at the end of a message.
 #[pyfunction]
 #[pyo3(signature = (tokenizer, segments, trained, ends, *, join, threads=None))]
 pub(crate) fn render<'py>(
     py: Python<'py>,
-    tokenizer: &Bound<'_, PyTokenizer>,
+    tokenizer: &PyTokenizer,
     segments: &Bound<'_, PyList>,
     trained: &[u8],
     ends: Vec<usize>,
@@ -180,20 +153,25 @@ pub(crate) fn render<'py>(
     threads: Option<arguments::ThreadCount>,
 ) -> PyResult<RenderedArrays<'py>> {
     arrays::ready(py)?;
-    let tokenizer = tokenizer.get().core();
+    let tokenizer = &tokenizer.core;
     let items = errors::collect(segments.iter().map(Ok))?;
-    let pieces = items.iter().map(|item| Piece::new(tokenizer, item));
-    let pieces = errors::collect(pieces)?;
+    let texts = items.iter().map(|item| item.cast().ok().map(arguments::utf8).transpose());
+    let texts = errors::collect(texts)?;
+    let segments = items.iter().zip(&texts).map(|(item, text)| match text {
+        Some(text) => Ok(Segment::Text(text)),
+        None if item.is_none() => Ok(Segment::End),
+        None => arguments::id(tokenizer, item).map(Segment::Id),
+    });
+    let segments = errors::collect(segments)?;
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let ranges = errors::collect(starts.zip(&ends).map(|(start, &end)| Ok(start..end)))?;
-    if trained.len() != pieces.len() || !ends.is_sorted() || ends.last() > Some(&pieces.len()) {
+    if trained.len() != segments.len() || !ends.is_sorted() || ends.last() > Some(&segments.len()) {
         return Err(PyValueError::new_err(
             "segments and trained must have the same length, and ends must be sorted and within it",
         ));
     }
     let threads = arguments::threads(threads);
     let rendered = interrupt::detached(py, || {
-        let segments = memory::collect(pieces.iter().map(Piece::segment))?;
         let trained = memory::collect(trained.iter().map(|&trained| trained != 0))?;
         tokenizer.render(&ranges, &segments, &trained, join, threads)
     });

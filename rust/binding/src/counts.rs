@@ -250,12 +250,12 @@ impl PyCounter {
         &self,
         py: Python<'_>,
         files: Vec<FileFields>,
-        reading: &Bound<'_, PyAny>,
+        reading: ReadingFields,
         bounds: BoundFields,
         on_progress: &Bound<'_, PyAny>,
         start: Place,
     ) -> PyResult<bool> {
-        let options = ReadingFields::of(reading)?.options(&bounds)?;
+        let options = reading.options(&bounds)?;
         if !files.first().is_some_and(FileFields::is_table) {
             let files = errors::collect(files.into_iter().map(FileFields::file))?;
             let counted = self.add_from(py, start, on_progress, |counter, reached, report| {

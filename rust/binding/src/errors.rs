@@ -7,7 +7,7 @@ use bytepair::{Error, Hint, Reason, memory, shortened};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use pyo3::{IntoPyObjectExt, PyErrArguments, import_exception};
+use pyo3::{PyErrArguments, import_exception};
 
 use crate::interrupt;
 
@@ -27,35 +27,12 @@ import_exception!(bytepair.errors, UnknownIdError);
 import_exception!(bytepair.errors, UnsupportedError);
 import_exception!(bytepair.errors, VocabularyError);
 
-/// The arguments of an exception of `bytepair.errors`: what is wrong, and what to do about it.
-///
-/// They are positional, since a `PyErr` that is not raised yet has no keywords: `(message, option,
-/// value, hint)`, and for a file of another library the place before them.
-pub(crate) struct Arguments {
-    place: Option<String>,
-    message: String,
-    option: Option<String>,
-    hint: String,
-}
+/// The arguments of an exception of `bytepair.errors`: message, option, value and hint. They are
+/// positional, since a `PyErr` that is not raised yet has no keywords.
+type Arguments = (String, Option<&'static str>, Option<()>, &'static str);
 
-impl Arguments {
-    /// A message with a hint of the core.
-    fn of(message: String, hint: Hint) -> Self {
-        let option = hint.option.map(str::to_owned);
-        Self { place: None, message, option, hint: hint.python.to_owned() }
-    }
-}
-
-impl PyErrArguments for Arguments {
-    fn arguments(self, py: Python<'_>) -> Py<PyAny> {
-        let Self { place, message, option, hint } = self;
-        let none = py.None();
-        match place {
-            Some(place) => (place, message, option, none, hint).into_py_any(py),
-            None => (message, option, none, hint).into_py_any(py),
-        }
-        .unwrap_or_else(|error| error.into_value(py).into_any())
-    }
+fn with_hint(message: String, hint: Hint) -> Arguments {
+    (message, hint.option, None, hint.python)
 }
 
 /// The error for a value that an argument cannot have, given its name and what is wrong with it.
@@ -64,18 +41,13 @@ pub(crate) fn about_argument(name: &str, text: &str) -> PyErr {
 }
 
 /// As `about_argument`, with what to do about it.
-pub(crate) fn about_argument_with_hint(name: &str, text: &str, hint: &str) -> PyErr {
-    ArgumentError::new_err(Arguments {
-        place: None,
-        message: format!("{name} {text}"),
-        option: Some(name.to_owned()),
-        hint: hint.to_owned(),
-    })
+pub(crate) fn about_argument_with_hint(name: &str, text: &str, hint: &'static str) -> PyErr {
+    ArgumentError::new_err((format!("{name} {text}"), name.to_owned(), None::<()>, hint))
 }
 
 /// The exception for an error, with the same message.
 pub(crate) fn python(error: &Error) -> PyErr {
-    let text = || Arguments::of(shortened(error.problem()), error.hint());
+    let text = || with_hint(shortened(error.problem()), error.hint());
     match error {
         Error::Pattern { .. } | Error::PatternName { .. } => PatternError::new_err(text()),
         Error::Split { .. } | Error::Growth { .. } | Error::Uncovered { .. } => {
@@ -111,10 +83,10 @@ pub(crate) fn python(error: &Error) -> PyErr {
     }
 }
 
-/// The arguments of an error at a place of a file.
-fn at(place: &str, reason: &Reason) -> Arguments {
-    let arguments = Arguments::of(reason.text().to_owned(), reason.hint());
-    Arguments { place: Some(place.to_owned()), ..arguments }
+/// The arguments of an error at a place of a file of another library, which comes before the others.
+fn at(place: &str, reason: &Reason) -> impl PyErrArguments + use<> {
+    let (message, option, value, hint) = with_hint(reason.text().to_owned(), reason.hint());
+    (place.to_owned(), message, option, value, hint)
 }
 
 /// A result of the core as a Python result.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytepair::corpus::parquet::{ReadSeek, TableReader, TextColumn};
 use bytepair::corpus::{
@@ -14,7 +14,7 @@ use bytepair::{CountsFile, FileCountOptions};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{IntoPyDict, PyBytes, PyDict};
 
 use crate::{arguments, arrays, errors, interrupt};
 
@@ -35,15 +35,13 @@ pub(crate) fn unpack(
     write: &Bound<'_, PyAny>,
     source: Option<Py<PyAny>>,
 ) -> PyResult<()> {
-    let raised = Raised::default();
     let compression = named_compression(compression)?;
     let file = CorpusFile { path, kind: FileKind::Text, compression };
-    let source = source.map(|file| Box::new(FileObject::new(file, &raised)) as _);
+    let source = source.map(|file| Box::new(FileObject(file)) as _);
     let write = write.clone().unbind();
     let write =
         |bytes: &[u8]| interrupt::call(|py| write.call1(py, (PyBytes::new(py, bytes),)).map(drop));
-    let unpacked = py.detach(|| file.unpack(source, write));
-    interrupt::or(unpacked.map_err(|error| raised.or(&error)))
+    interrupt::or(errors::checked(py.detach(|| file.unpack(source, write))))
 }
 
 /// Read the bytes of a rank file: the tokens with their ranks, and the rank of the token without bytes,
@@ -54,11 +52,8 @@ pub(crate) fn rank_file<'py>(
     data: &[u8],
 ) -> PyResult<(Bound<'py, PyDict>, Option<u32>)> {
     let file = errors::checked(py.detach(|| RankFile::read(data)))?;
-    let ranks = PyDict::new(py);
-    for (token, rank) in file.tokens {
-        ranks.set_item(PyBytes::new(py, &token), rank)?;
-    }
-    Ok((ranks, file.empty))
+    let ranks = file.tokens.iter().map(|(token, rank)| (PyBytes::new(py, token), rank));
+    Ok((ranks.into_py_dict(py)?, file.empty))
 }
 
 /// The metadata of a parquet file: keys and values, in order.
@@ -72,48 +67,19 @@ pub(crate) fn counts_footer(py: Python<'_>, path: PathBuf) -> PyResult<(Vec<Stri
     Ok((file.columns().map(str::to_owned).collect(), file.metadata().map(owned).collect()))
 }
 
-/// The exception that a Python file object raised, if any; a reader and its file object share it.
-#[derive(Clone, Default)]
-pub(crate) struct Raised(Arc<Mutex<Option<PyErr>>>);
-
-impl Raised {
-    fn put(&self, error: PyErr) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-    }
-
-    /// The exception of the file object, if it caused this error of the core; otherwise the error.
-    pub(crate) fn or(&self, error: &bytepair::Error) -> PyErr {
-        let raised = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        raised.unwrap_or_else(|| errors::python(error))
-    }
-}
-
-/// A Python file object as a source of bytes.
-pub(crate) struct FileObject {
-    file: Py<PyAny>,
-    raised: Raised,
-}
+/// A Python file object as a source of bytes. Its exception interrupts the work on this thread.
+struct FileObject(Py<PyAny>);
 
 impl FileObject {
-    pub(crate) fn new(file: Py<PyAny>, raised: &Raised) -> Self {
-        Self { file, raised: raised.clone() }
-    }
-
-    /// Call the file object, and note its exception.
     fn call<T>(&self, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
-        Python::attach(call).map_err(|error: PyErr| {
-            let text = error.to_string();
-            self.raised.put(error);
-            // Of a kind that no decompressor uses: a source that fails is not a damaged file.
-            io::Error::new(io::ErrorKind::ConnectionAborted, text)
-        })
+        Ok(interrupt::call(call)?)
     }
 }
 
 impl Read for FileObject {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.call(|py| {
-            let bytes = self.file.call_method1(py, "read", (buffer.len(),))?;
+            let bytes = self.0.call_method1(py, "read", (buffer.len(),))?;
             let bytes = bytes.bind(py).cast::<PyBytes>()?.as_bytes();
             let wrong = || PyValueError::new_err("read(size) returned more than size bytes");
             let destination = buffer.get_mut(..bytes.len()).ok_or_else(wrong)?;
@@ -130,7 +96,7 @@ impl Seek for FileObject {
             SeekFrom::Current(offset) => (offset, 1),
             SeekFrom::End(offset) => (offset, 2),
         };
-        self.call(|py| self.file.call_method1(py, "seek", (offset, whence))?.extract(py))
+        self.call(|py| self.0.call_method1(py, "seek", (offset, whence))?.extract(py))
     }
 }
 
@@ -155,8 +121,6 @@ type DocumentBatch<'py> =
 #[pyclass(frozen, name = "DocumentReader", module = "bytepair._core")]
 pub(crate) struct PyDocumentReader {
     reader: Mutex<FileReader>,
-    /// The exception that the Python file object raised, if any.
-    raised: Raised,
 }
 
 enum FileReader {
@@ -191,16 +155,17 @@ impl PyDocumentReader {
     fn new(
         py: Python<'_>,
         file: FileFields,
-        reading: &Bound<'_, PyAny>,
+        reading: ReadingFields,
         bounds: BoundFields,
         selection: Option<SelectionFields>,
         source: Option<Py<PyAny>>,
         size: u64,
     ) -> PyResult<Self> {
-        let options = ReadingFields::of(reading)?.options(&bounds)?.documents;
-        let selection = selection.map_or_else(DocumentSelection::default, DocumentSelection::from);
-        let raised = Raised::default();
-        let object = source.map(|file| Box::new(FileObject::new(file, &raised)));
+        let options = reading.options(&bounds)?.documents;
+        let selection = selection.map_or_else(DocumentSelection::default, |rows| {
+            DocumentSelection { first_row: rows.first, start: rows.start, step: rows.step }
+        });
+        let object = source.map(|file| Box::new(FileObject(file)));
         let reader = if file.is_table() {
             let source = object.map(|object| (object as _, size));
             py.detach(|| table(&file.path, source, options, bounds.page_bytes, selection))
@@ -210,8 +175,8 @@ impl PyDocumentReader {
             py.detach(|| DocumentReader::new(file, source, options, selection))
                 .map(|reader| FileReader::Blocks(Box::new(reader)))
         };
-        let reader = Mutex::new(reader.map_err(|error| raised.or(&error))?);
-        Ok(Self { reader, raised })
+        let reader = Mutex::new(interrupt::or(errors::checked(reader))?);
+        Ok(Self { reader })
     }
 
     fn __iter__(this: Py<Self>) -> Py<Self> {
@@ -222,9 +187,8 @@ impl PyDocumentReader {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<DocumentBatch<'py>>> {
         arrays::ready(py)?;
         py.check_signals()?;
-        let read = py.detach(|| self.lock().read());
-        let read = read.map_err(|error| self.raised.or(&error))?;
-        let Some(documents) = read else { return Ok(None) };
+        let read = errors::checked(py.detach(|| self.lock().read()));
+        let Some(documents) = interrupt::or(read)? else { return Ok(None) };
         let offsets = errors::checked(documents.offsets())?.into_pyarray(py);
         let skips = documents.skipped.into_iter().map(skipped).collect();
         let data = documents.bytes.into_pyarray(py);
@@ -284,24 +248,15 @@ pub(crate) fn named_compression(name: Option<&str>) -> PyResult<Compression> {
 }
 
 /// The fields of `bytepair.Reading` that the core needs.
+#[derive(FromPyObject)]
 pub(crate) struct ReadingFields {
-    pub(crate) column: String,
+    column: String,
     errors: String,
     doc_cap: Option<usize>,
     max_chars: Option<u64>,
 }
 
 impl ReadingFields {
-    /// Read them. Fails with Python's own error if the column is not UTF-8.
-    pub(crate) fn of(reading: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Self {
-            column: reading.getattr("column")?.extract()?,
-            errors: reading.getattr("errors")?.extract()?,
-            doc_cap: reading.getattr("doc_cap")?.extract()?,
-            max_chars: reading.getattr("max_chars")?.extract()?,
-        })
-    }
-
     /// The options of the core for reading and counting documents.
     pub(crate) fn options(self, bounds: &BoundFields) -> PyResult<FileCountOptions> {
         let Self { column: field, errors, doc_cap, max_chars } = self;
@@ -328,10 +283,4 @@ pub(crate) struct SelectionFields {
     first: u64,
     start: u64,
     step: u64,
-}
-
-impl From<SelectionFields> for DocumentSelection {
-    fn from(SelectionFields { first, start, step }: SelectionFields) -> Self {
-        Self { first_row: first, start, step }
-    }
 }

@@ -13,7 +13,7 @@ use crate::model::PyModel;
 use crate::rules::{PyAddedToken, PyTextRules, names};
 use crate::text::{string, text as text_of};
 use crate::tokenizer::PyTokenizer;
-use crate::{arguments, arrays, errors, interrupt, rules};
+use crate::{arguments, arrays, errors, interrupt};
 
 /// Count the ids of each of many texts.
 ///
@@ -56,7 +56,7 @@ pub(crate) fn count_batch<'py>(
     let texts = errors::collect(strings.iter().map(text_of))?;
     let threads = arguments::threads_for(threads, &texts);
     arrays::ready(py)?;
-    let count = || tokenizer.core().count_batch(&texts, &options, threads);
+    let count = || tokenizer.core.count_batch(&texts, &options, threads);
     let counts = interrupt::detached(py, count);
     Ok(errors::checked(counts)?.into_pyarray(py))
 }
@@ -100,9 +100,12 @@ pub(crate) fn truncate_text<'py>(
     let keep = arguments::keep(keep)?;
     let max_tokens = arguments::integer("max_tokens", max_tokens, 0)?;
     let utf8 = arguments::utf8(arguments::string(text)?)?;
-    let cut = interrupt::detached(py, || tokenizer.core().truncate_text(&utf8, max_tokens, keep));
+    let cut = interrupt::detached(py, || tokenizer.core.truncate_text(&utf8, max_tokens, keep));
     string(py, errors::checked(cut)?)
 }
+
+/// The memory of a pretoken in Python, in bytes.
+const PRETOKEN_BYTES: usize = 64;
 
 /// The pretokens of a text, in order; their concatenation is the text.
 #[pyfunction]
@@ -111,10 +114,15 @@ pub(crate) fn pretokenize<'py>(
     tokenizer: &PyTokenizer,
     text: &Bound<'_, PyAny>,
 ) -> PyResult<Bound<'py, PyList>> {
-    rules::pretokens(py, text, |text, sink| {
-        let lossy = |pretoken: &[u8]| sink(String::from_utf8_lossy(pretoken).into_owned());
-        tokenizer.core().for_each_pretoken(text, lossy)
-    })
+    let text = arguments::utf8(arguments::string(text)?)?;
+    let pretokens = interrupt::detached(py, || {
+        let mut pretokens = Vec::new();
+        let push = |pretoken: &[u8]| pretokens.push(String::from_utf8_lossy(pretoken).into_owned());
+        tokenizer.core.for_each_pretoken(&text, push)?;
+        memory::check(text.len() + pretokens.len() * PRETOKEN_BYTES)?;
+        Ok(pretokens)
+    });
+    errors::list(py, errors::checked(pretokens)?)
 }
 
 /// The added tokens with their flags, by id: the special tokens, and those that are ordinary text.
@@ -126,7 +134,7 @@ pub(crate) fn pretokenize<'py>(
 ///     ['<|bos|>']
 #[pyfunction]
 pub(crate) fn added_tokens(tokenizer: &PyTokenizer) -> Vec<PyAddedToken> {
-    tokenizer.core().vocabulary().added_tokens().iter().cloned().map(PyAddedToken::from).collect()
+    tokenizer.core.vocabulary().added_tokens().iter().cloned().map(PyAddedToken::from).collect()
 }
 
 /// What happens to a text before its pretokens are merged, and to ids after that.
@@ -137,13 +145,13 @@ pub(crate) fn added_tokens(tokenizer: &PyTokenizer) -> Vec<PyAddedToken> {
 ///     []
 #[pyfunction]
 pub(crate) fn text_rules(tokenizer: &PyTokenizer) -> PyTextRules {
-    PyTextRules(tokenizer.core().rules().clone())
+    PyTextRules(tokenizer.core.rules().clone())
 }
 
 /// The ids of the tokens that only a whole pretoken becomes, if whole pretokens come first.
 #[pyfunction]
 pub(crate) fn unmade_ids(py: Python<'_>, tokenizer: &PyTokenizer) -> PyResult<Vec<u32>> {
-    errors::checked(py.detach(|| tokenizer.core().unmade_ids()))
+    errors::checked(py.detach(|| tokenizer.core.unmade_ids()))
 }
 
 /// Whether every text is decoded to itself: `tok.decode(tok.encode(text)) == text`.
@@ -158,7 +166,7 @@ pub(crate) fn unmade_ids(py: Python<'_>, tokenizer: &PyTokenizer) -> PyResult<Ve
 ///     True
 #[pyfunction]
 pub(crate) fn is_lossless(tokenizer: &PyTokenizer) -> bool {
-    tokenizer.core().is_lossless()
+    tokenizer.core.is_lossless()
 }
 
 /// Under the rule of merges: whether a pretoken that is a token is encoded as that token, without
@@ -170,7 +178,7 @@ pub(crate) fn is_lossless(tokenizer: &PyTokenizer) -> bool {
 ///     False
 #[pyfunction]
 pub(crate) fn ignores_merges(tokenizer: &PyTokenizer) -> bool {
-    tokenizer.core().rule() == MergeRule::Merges { ignore_merges: true }
+    tokenizer.core.rule() == MergeRule::Merges { ignore_merges: true }
 }
 
 /// The implementation that splits text: "table", "regex" or "steps"; or, if it is the scanner, the
@@ -183,7 +191,7 @@ pub(crate) fn ignores_merges(tokenizer: &PyTokenizer) -> bool {
 ///     'regex'
 #[pyfunction]
 pub(crate) fn split_engine(tokenizer: &PyTokenizer) -> &'static str {
-    tokenizer.core().splitter().tier()
+    tokenizer.core.splitter().tier()
 }
 
 /// The ids of bytes that are merged as one pretoken, whether or not the split pattern would keep them
@@ -195,7 +203,7 @@ pub(crate) fn encode_pretoken(
     pretoken: &Bound<'_, PyAny>,
 ) -> PyResult<Vec<u32>> {
     let pretoken = arguments::bytes("pretoken", pretoken)?;
-    errors::checked(py.detach(|| tokenizer.core().encode_pretoken(pretoken)))
+    errors::checked(py.detach(|| tokenizer.core.encode_pretoken(pretoken)))
 }
 
 /// How often training made each of the first merges in its corpus: those whose counts are known.
@@ -205,21 +213,21 @@ pub(crate) fn merge_counts<'py>(
     tokenizer: &PyTokenizer,
 ) -> PyResult<Bound<'py, PyArray1<u64>>> {
     arrays::ready(py)?;
-    errors::checked(tokenizer.core().make_tables())?;
-    let counts = errors::checked(memory::copy(tokenizer.core().merge_counts()))?;
+    errors::checked(tokenizer.core.make_tables())?;
+    let counts = errors::checked(memory::copy(tokenizer.core.merge_counts()))?;
     Ok(counts.into_pyarray(py))
 }
 
 /// The ids of tokens that are only decoded, because another token has the same bytes.
 #[pyfunction]
 pub(crate) fn twin_ids(tokenizer: &PyTokenizer) -> Vec<u32> {
-    tokenizer.core().vocabulary().twins().to_vec()
+    tokenizer.core.vocabulary().twins().to_vec()
 }
 
 /// The limit in bytes of the cache of repeated text; 0 if it is off.
 #[pyfunction]
 pub(crate) fn repeats(tokenizer: &PyTokenizer) -> usize {
-    tokenizer.core().repeats()
+    tokenizer.core.repeats()
 }
 
 // ---------------------------------------------------------------------------- copies and roles
@@ -229,7 +237,7 @@ pub(crate) fn repeats(tokenizer: &PyTokenizer) -> usize {
 /// A copy with other notes.
 #[pyfunction]
 pub(crate) fn with_notes(tokenizer: &PyTokenizer, notes: BTreeMap<String, String>) -> PyModel {
-    PyModel::of(tokenizer.core().clone().with_notes(notes))
+    PyModel::of(bytepair::Tokenizer::clone(&tokenizer.core).with_notes(notes))
 }
 
 /// A copy with other special tokens; ordinary tokens, merges and their counts stay.
@@ -240,7 +248,7 @@ pub(crate) fn with_special_tokens(
     special_tokens: &Bound<'_, PyAny>,
 ) -> PyResult<PyModel> {
     let special = names(special_tokens)?;
-    PyModel::new(py.detach(|| tokenizer.core().with_special_tokens(special)))
+    PyModel::new(py.detach(|| tokenizer.core.with_special_tokens(special)))
 }
 
 /// A copy whose cache of repeated text holds at most `bytes`; 0 switches it off.
@@ -250,7 +258,7 @@ pub(crate) fn with_repeats(
     tokenizer: &PyTokenizer,
     bytes: usize,
 ) -> PyResult<PyModel> {
-    PyModel::new(py.detach(|| tokenizer.core().clone().with_repeats(bytes)))
+    PyModel::new(py.detach(|| bytepair::Tokenizer::clone(&tokenizer.core).with_repeats(bytes)))
 }
 
 /// A copy that leaves out what no token covers, or that fails on it.
@@ -260,7 +268,7 @@ pub(crate) fn with_uncovered_dropped(
     tokenizer: &PyTokenizer,
     drops: bool,
 ) -> PyResult<PyModel> {
-    PyModel::new(py.detach(|| tokenizer.core().with_uncovered_dropped(drops)))
+    PyModel::new(py.detach(|| tokenizer.core.with_uncovered_dropped(drops)))
 }
 
 /// Names of roles, each with the name of its special token.
@@ -269,7 +277,7 @@ type Roles = Vec<(&'static str, String)>;
 /// The roles of the special tokens of a tokenizer, by its notes and their names.
 #[pyfunction]
 pub(crate) fn roles(tokenizer: &PyTokenizer) -> Roles {
-    let named = |role: Role| Some((role.name(), tokenizer.core().role(role)?.0.to_owned()));
+    let named = |role: Role| Some((role.name(), tokenizer.core.role(role)?.0.to_owned()));
     Role::ALL.into_iter().filter_map(named).collect()
 }
 

@@ -1,6 +1,6 @@
 //! `Model`: a tokenizer of the core, from which Python creates its `Tokenizer`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -93,11 +93,12 @@ impl PyModel {
             (None, None) => MergeRule::Ranks,
         };
         let (tokens, added) = (self::tokens(tokens)?, added_tokens(special_tokens)?);
-        let merges = merges.map(|merges| pairs(&tokens, &merges)).transpose()?.unwrap_or_default();
         let (rules, notes) = (rules_of(rules)?, notes.unwrap_or_default());
+        let twins = twins.unwrap_or_default().into_iter().map(|(id, token)| (token, id));
+        let vocabulary = py.detach(|| Vocabulary::with_added(tokens, twins, added));
+        let vocabulary = errors::checked(vocabulary)?;
+        let merges = pairs(&vocabulary, &merges.unwrap_or_default())?;
         Self::new(py.detach(|| {
-            let twins = twins.unwrap_or_default().into_iter().map(|(id, token)| (token, id));
-            let vocabulary = Vocabulary::with_added(tokens, twins, added)?;
             let parts = TokenizerParts { vocabulary, rule, merges, rules, notes };
             bytepair::Tokenizer::from_parts(parts)
         }))
@@ -105,12 +106,9 @@ impl PyModel {
 }
 
 /// Replace the byte strings of merges by their ids. Fails if one of them is not a token.
-fn pairs(tokens: &[(Vec<u8>, u32)], merges: &[(Vec<u8>, Vec<u8>)]) -> PyResult<Vec<(u32, u32)>> {
-    // Four entries for each token, because half of a hash map may be empty.
-    errors::checked(memory::check(tokens.len() * 4 * size_of::<(&[u8], u32)>()))?;
-    let by_bytes: HashMap<&[u8], u32> = tokens.iter().map(|(t, id)| (&**t, *id)).collect();
+fn pairs(vocabulary: &Vocabulary, merges: &[(Vec<u8>, Vec<u8>)]) -> PyResult<Vec<(u32, u32)>> {
     let find = |token: &[u8], rank: usize| {
-        by_bytes.get(token).copied().ok_or_else(|| {
+        vocabulary.id(token).ok_or_else(|| {
             let token = token.escape_ascii();
             PyKeyError::new_err(format!("merge {rank} contains b\"{token}\", which is not a token"))
         })

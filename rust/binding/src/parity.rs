@@ -24,7 +24,7 @@ pub(crate) fn train_parity(
     py: Python<'_>,
     groups: Vec<Py<PyCounts>>,
     development: Vec<Py<PyCounts>>,
-    options: &Bound<'_, PyAny>,
+    options: LearnOptions,
     ratios: Option<Vec<f64>>,
     window: Option<usize>,
     alpha: f64,
@@ -32,7 +32,6 @@ pub(crate) fn train_parity(
     threads: Option<arguments::ThreadCount>,
     on_progress: Callback,
 ) -> PyResult<(PyModel, Vec<usize>)> {
-    let options = LearnOptions::new(options)?;
     let special = &options.special_tokens;
     let merges = errors::checked(grow::merges_for(options.vocab_size, special.len()))?;
     let learning = options.learning(merges, threads)?;

@@ -28,7 +28,7 @@ const PAGE_BYTES: usize = 1 << 26;
                     append=None, most_bytes, threads=None))]
 pub(crate) fn encode_rows<'py>(
     py: Python<'py>,
-    tokenizer: &Bound<'py, crate::tokenizer::PyTokenizer>,
+    tokenizer: &crate::tokenizer::PyTokenizer,
     files: Vec<PathBuf>,
     column: &str,
     take: &Bound<'py, PyAny>,
@@ -39,8 +39,8 @@ pub(crate) fn encode_rows<'py>(
     most_bytes: usize,
     threads: Option<arguments::ThreadCount>,
 ) -> PyResult<(usize, usize)> {
-    let options = &tokenizer.get().options(None, prepend, append, None)?;
-    let tokenizer = tokenizer.get().core();
+    let options = &tokenizer.options(None, prepend, append, None)?;
+    let tokenizer = &tokenizer.core;
     let threads = arguments::threads(threads);
     let (column, ranges, end) = py.detach(|| plan(&files, column, first));
     let column = &column.with_page_limit(PAGE_BYTES);

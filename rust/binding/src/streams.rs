@@ -2,24 +2,22 @@
 
 use std::sync::Arc;
 
+use bytepair::Tokenizer;
 use bytepair::tokenizer::decode_stream::DecodeStream;
-use bytepair::tokenizer::session::{Change, Session};
-use bytepair::{Text, Tokenizer};
-use numpy::IntoPyArray;
+use bytepair::tokenizer::session::{Change, EncodeStream, Session};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
-use crate::arrays::with_width;
 use crate::interrupt::{MIN_DETACHED_CHARS, detached};
-use crate::text::{string, text, text as text_of};
+use crate::text::{string, text as text_of};
 use crate::tokenizer::PyTokenizer;
-use crate::{arguments, arrays, errors};
+use crate::{arguments, errors};
 
 /// Encodes text that arrives in pieces; the concatenated ids equal those of the whole text.
 #[pyclass(name = "EncodeStream", module = "bytepair._core")]
 pub(crate) struct PyEncodeStream {
     tokenizer: Py<PyTokenizer>,
-    stream: bytepair::tokenizer::session::EncodeStream,
+    stream: EncodeStream,
 }
 
 #[pymethods]
@@ -27,10 +25,9 @@ impl PyEncodeStream {
     #[new]
     #[pyo3(signature = (tokenizer, *, special=None))]
     fn new(tokenizer: Py<PyTokenizer>, special: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let core = tokenizer.get().core();
+        let core = &tokenizer.get().core;
         let (special, _, _) = arguments::options(core, special, None, None)?;
-        let stream =
-            errors::checked(bytepair::tokenizer::session::EncodeStream::new(core, &special))?;
+        let stream = errors::checked(EncodeStream::new(core, &special))?;
         Ok(Self { tokenizer, stream })
     }
 
@@ -39,33 +36,16 @@ impl PyEncodeStream {
         &mut self,
         py: Python<'py>,
         piece: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let piece = text(arguments::string(piece)?)?;
-        self.step(py, Some(&piece))
+    ) -> PyResult<Bound<'py, PyList>> {
+        let piece = text_of(arguments::string(piece)?)?;
+        let ids = errors::checked(detached(py, || self.stream.push(&piece)))?;
+        self.tokenizer.get().ints.list(py, &ids)
     }
 
     /// End the text and return the remaining ids; the stream can be used again.
-    fn flush<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.step(py, None)
-    }
-}
-
-impl PyEncodeStream {
-    fn step<'py>(
-        &mut self,
-        py: Python<'py>,
-        piece: Option<&Text<'_>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        arrays::ready(py)?;
-        let (tokenizer, stream) = (self.tokenizer.get().core(), &mut self.stream);
-        with_width!(tokenizer, Id => {
-            let mut ids = Vec::<Id>::new();
-            errors::checked(detached(py, || match piece {
-                Some(piece) => stream.push(tokenizer, piece, &mut ids),
-                None => stream.flush(tokenizer, &mut ids),
-            }))?;
-            Ok(ids.into_pyarray(py).into_any())
-        })
+    fn flush<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let ids = errors::checked(detached(py, || self.stream.flush()))?;
+        self.tokenizer.get().ints.list(py, &ids)
     }
 }
 
@@ -110,9 +90,7 @@ impl PyDecodeStream {
         id: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyString>> {
         let id = arguments::id(&self.tokenizer, id)?;
-        let mut text = String::new();
-        errors::checked(self.stream.push(id, &mut text))?;
-        Ok(PyString::new(py, &text))
+        Ok(PyString::new(py, &errors::checked(self.stream.push(id))?))
     }
 
     /// End the stream: returns U+FFFD if the last character is incomplete, else nothing. Where the
@@ -129,9 +107,7 @@ impl PyDecodeStream {
     ///     >>> stream.push(0xE2), stream.flush(), stream.flush()
     ///     ('', '\ufffd', '')
     fn flush(&mut self) -> PyResult<String> {
-        let mut text = String::new();
-        errors::checked(self.stream.flush(&mut text))?;
-        Ok(text)
+        errors::checked(self.stream.flush())
     }
 
     /// The stop string that ended the text, or None; until the first id after `flush`.

@@ -10,7 +10,7 @@ use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyList, PyString};
 
 use crate::arguments::{Options, Prepared};
 use crate::ints::Ints;
@@ -395,11 +395,7 @@ impl PyTokenizer {
     /// The special tokens with their ids.
     #[getter]
     fn special_tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        for (name, id) in self.core.vocabulary().special_tokens() {
-            dict.set_item(name, id)?;
-        }
-        Ok(dict)
+        self.core.vocabulary().special_tokens().into_py_dict(py)
     }
 
     /// The split pattern: a regular expression, or a list of several, of which each splits the pieces
@@ -433,11 +429,8 @@ impl PyTokenizer {
     ///     (258, 257)
     fn mergeable_ranks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         errors::checked(memory::check(self.vocab_size() * MERGE_BYTES))?;
-        let dict = PyDict::new(py);
-        for (token, id) in self.core.vocabulary().ordinary_tokens() {
-            dict.set_item(PyBytes::new(py, token), id)?;
-        }
-        Ok(dict)
+        let tokens = self.core.vocabulary().ordinary_tokens();
+        tokens.map(|(token, id)| (PyBytes::new(py, token), id)).into_py_dict(py)
     }
 
     /// Where the tokenizer comes from, as keys and values.
@@ -483,11 +476,6 @@ impl PyTokenizer {
         }
         let text = Text::Utf8(WARM_UP);
         drop(self.core.encode_text(&text, self.core.plain(), |ids| self.ints.list(py, ids)));
-    }
-
-    /// The tokenizer of the core.
-    pub(crate) fn core(&self) -> &bytepair::Tokenizer {
-        &self.core
     }
 
     /// Prepare the keyword arguments of encoding.

@@ -13,12 +13,8 @@ use crate::{errors, rules};
 
 /// The text of a `tokenizer.json`.
 #[pyfunction]
-pub(crate) fn tokenizer_json(
-    py: Python<'_>,
-    tokenizer: &Bound<'_, PyTokenizer>,
-) -> PyResult<String> {
-    let core = tokenizer.get().core();
-    let text = errors::checked(py.detach(|| file::write(&core.parts()?)))?;
+pub(crate) fn tokenizer_json(py: Python<'_>, tokenizer: &PyTokenizer) -> PyResult<String> {
+    let text = errors::checked(py.detach(|| file::write(&tokenizer.core.parts()?)))?;
     errors::checked(memory::check(text.len()))?;
     Ok(text)
 }
@@ -27,10 +23,9 @@ pub(crate) fn tokenizer_json(
 #[pyfunction]
 pub(crate) fn tokenizer_json_losses(
     py: Python<'_>,
-    tokenizer: &Bound<'_, PyTokenizer>,
+    tokenizer: &PyTokenizer,
 ) -> PyResult<Vec<String>> {
-    let core = tokenizer.get().core();
-    errors::checked(py.detach(|| Ok(file::losses(&core.parts()?))))
+    errors::checked(py.detach(|| Ok(file::losses(&tokenizer.core.parts()?))))
 }
 
 /// Whether the beginning of a file looks like that of a rank file.
@@ -50,31 +45,13 @@ pub(crate) fn mistaken(head: &[u8]) -> Option<(String, &'static str)> {
 #[pyfunction]
 pub(crate) fn is_rule_of_ranks(
     py: Python<'_>,
-    tokenizer: &Bound<'_, PyTokenizer>,
+    tokenizer: &PyTokenizer,
     ignore_merges: bool,
 ) -> PyResult<bool> {
-    let core = tokenizer.get().core();
+    let core = &tokenizer.core;
     errors::checked(
         py.detach(|| ranks::is_rule_of_ranks(core.vocabulary(), core.merges(), ignore_merges)),
     )
-}
-
-/// Convert an expression for Oniguruma.
-#[pyfunction]
-pub(crate) fn to_oniguruma(regex: &str) -> String {
-    file::to_oniguruma(regex)
-}
-
-/// Convert an expression from Oniguruma; an error at `place` if a part may mean something else.
-#[pyfunction]
-pub(crate) fn from_oniguruma(regex: &str, place: &str) -> PyResult<String> {
-    errors::checked(file::from_oniguruma(regex, place))
-}
-
-/// Whether an expression, converted for Oniguruma, certainly has the same meaning there.
-#[pyfunction]
-pub(crate) fn means_the_same(regex: &str) -> bool {
-    file::means_the_same(regex)
 }
 
 /// The pattern that a `tokenizer.json` with these steps is read as.

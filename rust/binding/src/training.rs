@@ -20,8 +20,10 @@ const REPORT_EVERY: Duration = Duration::from_millis(50);
 pub(crate) type Callback = Option<Py<PyAny>>;
 
 /// The training options: the fields of `bytepair.TrainOptions` in Python.
+#[derive(FromPyObject)]
 pub(crate) struct LearnOptions {
     pub(crate) vocab_size: usize,
+    #[pyo3(attribute("names"))]
     pub(crate) special_tokens: Vec<String>,
     pub(crate) initial_tokens: Vec<String>,
     pub(crate) ties: String,
@@ -30,17 +32,6 @@ pub(crate) struct LearnOptions {
 }
 
 impl LearnOptions {
-    pub(crate) fn new(value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Self {
-            vocab_size: field(value, "vocab_size")?,
-            special_tokens: field(value, "names")?,
-            initial_tokens: field(value, "initial_tokens")?,
-            ties: field(value, "ties")?,
-            min_count: field(value, "min_count")?,
-            max_token_bytes: field(value, "max_token_bytes")?,
-        })
-    }
-
     /// The options of the core for learning this many merges.
     pub(crate) fn learning(
         &self,
@@ -56,29 +47,16 @@ impl LearnOptions {
     }
 }
 
-/// A field of the options. If its value has the wrong type, a note on the exception names the
-/// field, as PyO3 does for arguments.
-fn field<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
-    value: &Bound<'py, PyAny>,
-    name: &str,
-) -> PyResult<T> {
-    value.getattr(name)?.extract().map_err(|error: PyErr| {
-        let note = (format!("while processing '{name}'"),);
-        error.value(value.py()).call_method1("add_note", note).err().unwrap_or(error)
-    })
-}
-
 /// Learn a vocabulary from counts.
 #[pyfunction]
 #[pyo3(signature = (counts, options, *, threads=None, on_progress=None))]
 pub(crate) fn train(
     py: Python<'_>,
     counts: &PyCounts,
-    options: &Bound<'_, PyAny>,
+    options: LearnOptions,
     threads: Option<arguments::ThreadCount>,
     on_progress: Callback,
 ) -> PyResult<PyModel> {
-    let options = LearnOptions::new(options)?;
     let special = &options.special_tokens;
     let merges = errors::checked(grow::merges_for(options.vocab_size, special.len()))?;
     let learning = options.learning(merges, threads)?;
@@ -112,7 +90,7 @@ fn with_notes(
 /// The tokenizer that training to `vocab_size` ids would have produced.
 #[pyfunction]
 pub(crate) fn with_vocab_size(tokenizer: &PyTokenizer, vocab_size: usize) -> PyResult<PyModel> {
-    PyModel::new(grow::truncate(tokenizer.core(), vocab_size))
+    PyModel::new(grow::truncate(&tokenizer.core, vocab_size))
 }
 
 /// The limits on superwords: the largest number of words, and texts that they must not contain.
@@ -130,19 +108,18 @@ pub(crate) fn resume(
     py: Python<'_>,
     tokenizer: &PyTokenizer,
     counts: &PyCounts,
-    options: &Bound<'_, PyAny>,
+    options: LearnOptions,
     superwords: Option<Limits>,
     threads: Option<arguments::ThreadCount>,
     on_progress: Callback,
 ) -> PyResult<PyModel> {
-    let options = LearnOptions::new(options)?;
     let vocab_size = options.vocab_size;
-    let merges = vocab_size.saturating_sub(tokenizer.core().vocabulary().len());
+    let merges = vocab_size.saturating_sub(tokenizer.core.vocabulary().len());
     let learning = options.learning(merges, threads)?;
     let learning = TrainOptions { veto: superwords.map(veto), ..learning };
     let resumed = interruptible(py, merges, on_progress.as_ref(), |report| {
         let PyCounts { inner, pattern } = counts;
-        grow::resume(tokenizer.core(), inner, pattern, vocab_size, &learning, report)
+        grow::resume(&tokenizer.core, inner, pattern, vocab_size, &learning, report)
     })?;
     Ok(with_notes(py, resumed, counts, &options))
 }
@@ -155,12 +132,12 @@ pub(crate) fn extend(
     tokenizer: &PyTokenizer,
     counts: &PyCounts,
     extra: usize,
-    options: &Bound<'_, PyAny>,
+    options: LearnOptions,
     on_progress: Callback,
 ) -> PyResult<PyModel> {
-    let learning = LearnOptions::new(options)?.learning(extra, None)?;
+    let learning = options.learning(extra, None)?;
     let extended = interruptible(py, extra, on_progress.as_ref(), |report| {
-        grow::extend(tokenizer.core(), &counts.inner, &learning, report)
+        grow::extend(&tokenizer.core, &counts.inner, &learning, report)
     })?;
     Ok(PyModel::of(extended))
 }
@@ -177,11 +154,11 @@ pub(crate) fn verify_merges(
     py: Python<'_>,
     merges: Vec<(Vec<u8>, Vec<u8>)>,
     counts: &PyCounts,
-    options: &Bound<'_, PyAny>,
+    options: LearnOptions,
     superwords: Option<(usize, Limits)>,
     on_progress: Callback,
 ) -> PyResult<Option<(usize, CountedPair, Option<CountedPair>)>> {
-    let options = LearnOptions::new(options)?.learning(merges.len(), None)?;
+    let options = options.learning(merges.len(), None)?;
     let (pairs, tokens) = numbered(merges).map_err(errors::CountsError::new_err)?;
     let start = superwords.as_ref().map_or(0, |&(start, _)| start.min(pairs.len()));
     let (before, after) = pairs.split_at(start);

@@ -41,11 +41,11 @@ impl PyView {
         &self,
         py: Python<'_>,
         name: &Bound<'_, PyString>,
-        tokenizer: &Bound<'_, PyTokenizer>,
+        tokenizer: &PyTokenizer,
         own: Vec<String>,
     ) -> PyResult<usize> {
         let valid = utf8("name", name)?.to_owned();
-        let core = Arc::clone(&tokenizer.get().core);
+        let core = Arc::clone(&tokenizer.core);
         py.detach(|| self.0.add(valid, core, own)).map_err(|error| python(&error))
     }
 

@@ -127,8 +127,7 @@ pub unsafe extern "C" fn bytepair_decoder_push(
 ) -> Code {
     guard(error, || {
         let push = |bytes: &mut Vec<u8>| {
-            let mut complete = String::new();
-            locked(decoder)?.push(id, &mut complete)?;
+            let complete = locked(decoder)?.push(id)?;
             extend(bytes, complete.as_bytes())
         };
         // SAFETY: the caller guarantees that the buffer is as the library left it.
@@ -146,8 +145,7 @@ pub unsafe extern "C" fn bytepair_decoder_flush(
 ) -> Code {
     guard(error, || {
         let flush = |bytes: &mut Vec<u8>| {
-            let mut last = String::new();
-            locked(decoder)?.flush(&mut last)?;
+            let last = locked(decoder)?.flush()?;
             extend(bytes, last.as_bytes())
         };
         // SAFETY: the caller guarantees that the buffer is as the library left it.

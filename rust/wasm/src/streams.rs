@@ -1,10 +1,8 @@
 //! Streams: ids that arrive one by one to text, and text that arrives in pieces to ids.
 
-use std::sync::Arc;
-
 use bytepair::Text;
 use bytepair::tokenizer::decode_stream;
-use bytepair::tokenizer::session as stream;
+use bytepair::tokenizer::session;
 use wasm_bindgen::prelude::*;
 
 use crate::arguments::{string, whole};
@@ -22,9 +20,7 @@ impl DecodeStream {
         &mut self,
         #[wasm_bindgen(unchecked_param_type = "number")] id: &JsValue,
     ) -> Result<String, JsValue> {
-        let mut text = String::new();
-        self.0.push(whole(id, "id")?, &mut text).map_err(error)?;
-        Ok(text)
+        self.0.push(whole(id, "id")?).map_err(error)
     }
 
     /// The stop string that ended the text, until the first id after `flush`.
@@ -36,19 +32,14 @@ impl DecodeStream {
     /// End the text: returns what was held back, and U+FFFD if a character is incomplete. The stream
     /// can be used again.
     pub fn flush(&mut self) -> Result<String, JsValue> {
-        let mut text = String::new();
-        self.0.flush(&mut text).map_err(error)?;
-        Ok(text)
+        self.0.flush().map_err(error)
     }
 }
 
 /// Encodes a text that arrives in pieces; the ids are those of the whole text.
 #[wasm_bindgen]
 #[derive(Debug)]
-pub struct EncodeStream {
-    pub(crate) tokenizer: Arc<bytepair::Tokenizer>,
-    pub(crate) stream: stream::EncodeStream,
-}
+pub struct EncodeStream(pub(crate) session::EncodeStream);
 
 #[wasm_bindgen]
 impl EncodeStream {
@@ -57,16 +48,11 @@ impl EncodeStream {
         &mut self,
         #[wasm_bindgen(unchecked_param_type = "string")] text: &JsValue,
     ) -> Result<Vec<u32>, JsValue> {
-        let mut ids = Vec::new();
-        let text = string(text, "text")?;
-        self.stream.push(&self.tokenizer, &Text::Utf8(&text), &mut ids).map_err(error)?;
-        Ok(ids)
+        self.0.push(&Text::Utf8(&string(text, "text")?)).map_err(error)
     }
 
     /// End the text: returns the remaining ids. The stream can be used again.
     pub fn flush(&mut self) -> Result<Vec<u32>, JsValue> {
-        let mut ids = Vec::new();
-        self.stream.flush(&self.tokenizer, &mut ids).map_err(error)?;
-        Ok(ids)
+        self.0.flush().map_err(error)
     }
 }

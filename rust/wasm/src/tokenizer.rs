@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytepair::formats::native::Tables;
 use bytepair::formats::tokenizer_json;
-use bytepair::tokenizer::session as stream;
+use bytepair::tokenizer::session;
 use bytepair::train::grow::merges_for;
 use bytepair::{Counter, MergeRule, Pattern, Special, Text, train};
 use js_sys::{Array, Object, Reflect, Uint8Array, Uint32Array};
@@ -170,8 +170,7 @@ impl Tokenizer {
     /// A stream that encodes a text as it arrives.
     #[wasm_bindgen(js_name = encodeStream)]
     pub fn encode_stream(&self) -> Result<EncodeStream, JsValue> {
-        let stream = stream::EncodeStream::new(&self.0, &Special::Text).map_err(error)?;
-        Ok(EncodeStream { tokenizer: Arc::clone(&self.0), stream })
+        session::EncodeStream::new(&self.0, &Special::Text).map(EncodeStream).map_err(error)
     }
 
     /// The bytes of a token.

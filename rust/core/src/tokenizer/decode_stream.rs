@@ -19,12 +19,9 @@ use crate::tokenizer::Tokenizer;
 /// let tokens = [(b"caf".to_vec(), 0), (b"\xC3".to_vec(), 1), (b"\xA9".to_vec(), 2)];
 /// let vocabulary = Vocabulary::new(tokens, [])?;
 /// let tokenizer = Arc::new(Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?);
-/// let (mut stream, mut text) = (DecodeStream::new(&tokenizer), String::new());
-/// stream.push(0, &mut text)?;
-/// stream.push(1, &mut text)?;
-/// assert_eq!(text, "caf");
-/// stream.push(2, &mut text)?;
-/// assert_eq!(text, "café");
+/// let mut stream = DecodeStream::new(&tokenizer);
+/// assert_eq!((stream.push(0)?, stream.push(1)?), ("caf".to_owned(), String::new()));
+/// assert_eq!(stream.push(2)?, "é");
 /// # Ok::<(), bytepair::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -73,11 +70,9 @@ impl DecodeStream {
     /// let vocabulary = Vocabulary::new(tokens, [])?;
     /// let tokenizer = Arc::new(Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?);
     /// let stops = Arc::new(Stops::new(&tokenizer, &["\nUser:"], false)?);
-    /// let (mut stream, mut text) = (DecodeStream::new(&tokenizer).stopping(stops), String::new());
-    /// stream.push(0, &mut text)?;
-    /// assert_eq!(text, "yes");
-    /// stream.push(1, &mut text)?;
-    /// assert_eq!((text.as_str(), stream.stopped()), ("yes", Some((0, "\nUser:"))));
+    /// let mut stream = DecodeStream::new(&tokenizer).stopping(stops);
+    /// assert_eq!((stream.push(0)?, stream.push(1)?), ("yes".to_owned(), String::new()));
+    /// assert_eq!(stream.stopped(), Some((0, "\nUser:")));
     /// # Ok::<(), bytepair::Error>(())
     /// ```
     #[must_use]
@@ -90,73 +85,66 @@ impl DecodeStream {
         self.stops.as_ref().and_then(StopSearch::stopped)
     }
 
-    /// Take one id and append the text that is now complete, possibly nothing. Bytes that cannot
-    /// become a character become U+FFFD. Where the decoder works on the names of tokens, the text of a
-    /// run of bytes comes when it ends; if a step replaces text in joined names, all text comes at the
-    /// end. Once a stop string has ended the text, nothing is appended until [`flush`](Self::flush).
+    /// Take one id; returns the text that is now complete, possibly nothing. Bytes that cannot become a
+    /// character become U+FFFD. Where the decoder works on the names of tokens, the text of a run of
+    /// bytes comes when it ends; if a step replaces text in joined names, all text comes at the end.
+    /// Once a stop string has ended the text, nothing comes until [`flush`](Self::flush).
     ///
     /// Fails if the vocabulary does not have the id; the stream does not change then.
-    pub fn push(&mut self, id: u32, text: &mut String) -> Result<()> {
+    pub fn push(&mut self, id: u32) -> Result<String> {
         let Self { decoder, stops } = self;
-        let Some(stops) = stops else { return decoder.push(id, text) };
+        let Some(stops) = stops else { return decoder.push(id) };
         decoder.tokenizer.token_bytes(id)?;
         if std::mem::take(&mut stops.ended) {
             stops.stopped = None;
         }
         if stops.stopped.is_some() {
-            return Ok(());
+            return Ok(String::new());
         }
-        let mut piece = String::new();
-        if let Some(number) = stops.stops.ids.iter().position(|stop| *stop == Some(id)) {
-            decoder.flush(&mut piece)?;
-            stops.push(&piece, text);
-            stops.push_id(number, text);
-        } else {
-            decoder.push(id, &mut piece)?;
-            stops.push(&piece, text);
+        match stops.stops.ids.iter().position(|stop| *stop == Some(id)) {
+            Some(number) => Ok(stops.push(&decoder.flush()?) + &stops.push_id(number)),
+            None => Ok(stops.push(&decoder.push(id)?)),
         }
-        Ok(())
     }
 
-    /// End the text: append the rest, or U+FFFD if a character is incomplete. The stream can be used
+    /// End the text: returns the rest, or U+FFFD if a character is incomplete. The stream can be used
     /// again.
     ///
     /// Fails if a step of the decoder fails on what is left, as [`Tokenizer::decode`] does.
-    pub fn flush(&mut self, text: &mut String) -> Result<()> {
-        let Self { decoder, stops } = self;
-        let Some(stops) = stops else { return decoder.flush(text) };
-        let mut piece = String::new();
-        decoder.flush(&mut piece)?;
-        stops.push(&piece, text);
-        stops.end(text);
-        Ok(())
+    pub fn flush(&mut self) -> Result<String> {
+        let piece = self.decoder.flush()?;
+        Ok(match &mut self.stops {
+            Some(stops) => stops.push(&piece) + &stops.end(),
+            None => piece,
+        })
     }
 }
 
 impl IdDecoder {
-    fn push(&mut self, id: u32, text: &mut String) -> Result<()> {
+    fn push(&mut self, id: u32) -> Result<String> {
         let mut token = self.tokenizer.token_bytes(id)?;
         if self.skipped.binary_search(&id).is_ok() {
-            return Ok(());
+            return Ok(String::new());
         }
         if let Some(names) = &mut self.names {
-            text.push_str(&names.push(&self.tokenizer, id)?);
-            return Ok(());
+            return names.push(&self.tokenizer, id);
         }
         if !std::mem::replace(&mut self.begun, true) && self.tokenizer.drops_space() {
             token = token.strip_prefix(b" ").unwrap_or(token);
         }
-        self.stream.push(token, text);
-        Ok(())
+        let mut text = String::new();
+        self.stream.push(token, &mut text);
+        Ok(text)
     }
 
-    fn flush(&mut self, text: &mut String) -> Result<()> {
+    fn flush(&mut self) -> Result<String> {
         self.begun = false;
-        match &mut self.names {
-            Some(names) => text.push_str(&names.flush(&self.tokenizer)?),
-            None => self.stream.flush(text),
+        if let Some(names) = &mut self.names {
+            return names.flush(&self.tokenizer);
         }
-        Ok(())
+        let mut text = String::new();
+        self.stream.flush(&mut text);
+        Ok(text)
     }
 }
 
@@ -356,47 +344,48 @@ impl StopSearch {
         self.stopped.map(|number| (number, &*self.stops.strings[number]))
     }
 
-    /// Take a piece of the text, and append what is certain to be given out. What follows the end is
+    /// Take a piece of the text; returns what is certain to be given out. What follows the end is
     /// dropped.
-    pub(crate) fn push(&mut self, piece: &str, out: &mut String) {
+    pub(crate) fn push(&mut self, piece: &str) -> String {
         if self.stopped.is_some() {
-            return;
+            return String::new();
         }
         self.held.push_str(piece);
-        if let Some(found) = self.stops.automaton.find(&self.held) {
-            let kept = if self.stops.keep { found.end() } else { found.start() };
-            self.stop(found.pattern().as_usize(), kept, out);
-        } else {
-            self.release(self.stops.first_open(&self.held), out);
+        match self.stops.automaton.find(&self.held) {
+            Some(found) => {
+                let kept = if self.stops.keep { found.end() } else { found.start() };
+                self.stop(found.pattern().as_usize(), kept)
+            }
+            None => self.release(self.stops.first_open(&self.held)),
         }
     }
 
-    /// End the text at the id of a string, which is appended if it is kept.
-    pub(crate) fn push_id(&mut self, number: usize, out: &mut String) {
+    /// End the text at the id of a string, which is given out if it is kept.
+    pub(crate) fn push_id(&mut self, number: usize) -> String {
         if self.stopped.is_some() {
-            return;
+            return String::new();
         }
         if self.stops.keep {
             self.held.push_str(&self.stops.strings[number]);
         }
-        self.stop(number, self.held.len(), out);
+        self.stop(number, self.held.len())
     }
 
-    /// End the text: append what is held back.
-    pub(crate) fn end(&mut self, out: &mut String) {
-        self.release(self.held.len(), out);
+    /// End the text; returns what is held back.
+    pub(crate) fn end(&mut self) -> String {
         self.ended = true;
+        self.release(self.held.len())
     }
 
-    fn stop(&mut self, number: usize, kept: usize, out: &mut String) {
-        self.release(kept, out);
+    fn stop(&mut self, number: usize, kept: usize) -> String {
+        let rest = self.release(kept);
         self.held.clear();
         self.stopped = Some(number);
+        rest
     }
 
-    fn release(&mut self, bytes: usize, out: &mut String) {
-        out.push_str(&self.held[..bytes]);
-        self.held.drain(..bytes);
+    fn release(&mut self, bytes: usize) -> String {
+        self.held.drain(..bytes).collect()
     }
 }
 
@@ -538,9 +527,9 @@ mod stop_tests {
             for _ in 0..2 {
                 let mut text = String::new();
                 for &id in &ids {
-                    stream.push(id, &mut text).unwrap();
+                    text += &stream.push(id).unwrap();
                 }
-                stream.flush(&mut text).unwrap();
+                text += &stream.flush().unwrap();
                 let whole = tokenizer.decode(&ids).unwrap();
                 let (expected, number) = slow(&whole, &strings, keep);
                 prop_assert_eq!(&text, &expected);
@@ -558,7 +547,7 @@ mod stop_tests {
             let (mut search, mut text, mut out) = (StopSearch::new(stops), String::new(), String::new());
             for piece in &pieces {
                 text.push_str(piece);
-                search.push(piece, &mut out);
+                out += &search.push(piece);
                 let (expected, number) = slow(&text, &strings, false);
                 prop_assert_eq!(search.stopped, number);
                 let begins = |held: &str| strings.iter().any(|string| string.starts_with(held));

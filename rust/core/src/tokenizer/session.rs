@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use crate::encode::encoder::{Edges, Encoder};
-use crate::encode::{EncodeOptions, Id, Special};
+use crate::encode::{EncodeOptions, Special};
 use crate::error::Result;
 use crate::memory;
 use crate::rules::PartStart;
@@ -64,18 +64,18 @@ impl GrowingText {
         certain.map_err(|error| error.shifted(self.start))
     }
 
-    /// Append the ids of the rest from a position on, or of the part of it before another position.
-    fn encode<T: Id>(
+    /// The ids of the rest from a position on, up to another position.
+    fn encode(
         &self,
         encoder: &Encoder,
         options: &EncodeOptions,
         (from, start): (usize, PartStart),
         to: usize,
-        out: &mut Vec<T>,
-    ) -> Result<()> {
+    ) -> Result<Vec<u32>> {
         let (text, edges) = (Text::Utf8(&self.rest[from..to]), Edges { start, last: true });
-        let done = encoder.call().append_part(&text, options, edges, out);
-        done.map_err(|error| error.shifted(self.start + from))
+        let mut ids = Vec::new();
+        let done = encoder.call().append_part(&text, options, edges, &mut ids);
+        done.map(|()| ids).map_err(|error| error.shifted(self.start + from))
     }
 
     /// Drop the text before a position.
@@ -131,32 +131,15 @@ pub struct Session {
 #[derive(Debug, Clone, Default)]
 struct State {
     /// The first ids, which are final.
-    blocks: Option<Arc<IdBlock>>,
+    blocks: Vec<Arc<[u32]>>,
+    /// The number of ids in the blocks.
+    packed: usize,
     /// The ids after those of the blocks.
     ids: Vec<u32>,
     /// How many of `ids` are final.
     stable: usize,
     /// The text of the ids that are not final.
     text: GrowingText,
-}
-
-/// Final ids, and the previous block.
-#[derive(Debug)]
-struct IdBlock {
-    before: Option<Arc<Self>>,
-    ids: Vec<u32>,
-    /// The number of ids of this block and all before it.
-    end: usize,
-}
-
-impl Drop for IdBlock {
-    /// Frees the previous blocks in a loop; recursion over a long list would overflow the stack.
-    fn drop(&mut self) {
-        let mut next = self.before.take();
-        while let Some(mut block) = next.and_then(Arc::into_inner) {
-            next = block.before.take();
-        }
-    }
 }
 
 impl Session {
@@ -188,11 +171,11 @@ impl Session {
         let mut grown = state.text.clone();
         grown.push(text)?;
         let certain = grown.certain(encoder, options)?;
-        let (mut ids, mut after, end) = (Vec::new(), Vec::new(), grown.rest.len());
+        let end = grown.rest.len();
         // The text before the position is encoded together with what follows, since a pretoken may
         // end elsewhere where the text ends.
-        grown.encode(encoder, options, (0, grown.begins), end, &mut ids)?;
-        grown.encode(encoder, options, (certain.at, certain.start), end, &mut after)?;
+        let ids = grown.encode(encoder, options, (0, grown.begins), end)?;
+        let after = grown.encode(encoder, options, (certain.at, certain.start), end)?;
         debug_assert!(ids.ends_with(&after), "the ids divide at {certain:?}");
         let change = state.replace(&ids, ids.len() - after.len())?;
         grown.pass(certain);
@@ -203,7 +186,7 @@ impl Session {
 
     /// The number of ids.
     pub fn len(&self) -> usize {
-        self.state.packed() + self.state.ids.len()
+        self.state.packed + self.state.ids.len()
     }
 
     /// Whether there are no ids.
@@ -213,7 +196,7 @@ impl Session {
 
     /// The number of ids at the start that no continuation is known to change. It never decreases.
     pub fn stable(&self) -> usize {
-        self.state.packed() + self.state.stable
+        self.state.packed + self.state.stable
     }
 
     /// The text that is kept: the text of the ids after the stable ones.
@@ -223,26 +206,16 @@ impl Session {
 
     /// All ids. Fails if there is not enough memory.
     pub fn ids(&self) -> Result<Vec<u32>> {
-        let mut ids = memory::zeros(self.len())?;
-        let mut packed = &mut ids[..];
-        packed[self.state.packed()..].copy_from_slice(&self.state.ids);
-        let mut next = self.state.blocks.as_deref();
-        while let Some(block) = next {
-            let start = block.end - block.ids.len();
-            packed[start..block.end].copy_from_slice(&block.ids);
-            packed = &mut packed[..start];
-            next = block.before.as_deref();
+        let mut ids = memory::with_room(self.len())?;
+        for block in &self.state.blocks {
+            ids.extend_from_slice(block);
         }
+        ids.extend_from_slice(&self.state.ids);
         Ok(ids)
     }
 }
 
 impl State {
-    /// The number of ids in blocks.
-    fn packed(&self) -> usize {
-        self.blocks.as_ref().map_or(0, |block| block.end)
-    }
-
     /// Replace the ids that are not final by `ids`, of which the first `stable` are final.
     fn replace(&mut self, ids: &[u32], stable: usize) -> Result<Change> {
         let old = &self.ids[self.stable..];
@@ -258,12 +231,8 @@ impl State {
     /// Move the final ids into a block, if there are enough.
     fn pack(&mut self) {
         if self.stable >= BLOCK_IDS {
-            let others = self.ids.split_off(self.stable);
-            let mut ids = std::mem::replace(&mut self.ids, others);
-            ids.shrink_to_fit();
-            let end = self.packed() + ids.len();
-            self.blocks = Some(Arc::new(IdBlock { before: self.blocks.take(), ids, end }));
-            self.stable = 0;
+            self.blocks.push(self.ids.drain(..self.stable).collect());
+            self.packed += std::mem::take(&mut self.stable);
         }
     }
 }
@@ -281,19 +250,20 @@ const BUFFER_BYTES: usize = if cfg!(test) { 1 << 3 } else { 1 << 16 };
 /// the end.
 ///
 /// ```
+/// use std::sync::Arc;
 /// use bytepair::{Pattern, Special, Text, Tokenizer, Vocabulary, tokenizer::session::EncodeStream};
 /// # let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
 /// # let vocabulary = Vocabulary::new(bytes.chain([(b"ab".to_vec(), 256)]), [])?;
-/// # let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
-/// let (mut stream, mut ids) = (EncodeStream::new(&tokenizer, &Special::Text)?, Vec::<u32>::new());
-/// stream.push(&tokenizer, &Text::Utf8("a"), &mut ids)?;
-/// stream.push(&tokenizer, &Text::Utf8("b"), &mut ids)?;
-/// stream.flush(&tokenizer, &mut ids)?;
-/// assert_eq!(ids, [256]);
+/// let tokenizer = Arc::new(Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?);
+/// let mut stream = EncodeStream::new(&tokenizer, &Special::Text)?;
+/// assert_eq!(stream.push(&Text::Utf8("a"))?, []);
+/// assert_eq!(stream.push(&Text::Utf8("b"))?, []);
+/// assert_eq!(stream.flush()?, [256]);
 /// # Ok::<(), bytepair::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct EncodeStream {
+    tokenizer: Arc<Tokenizer>,
     /// The text that is not encoded yet.
     text: GrowingText,
     /// Its length after the last attempt to encode.
@@ -306,39 +276,36 @@ impl EncodeStream {
     /// A stream that encodes the text of special tokens as `special` says.
     ///
     /// Fails if `special` names an unknown special token.
-    pub fn new(tokenizer: &Tokenizer, special: &Special) -> Result<Self> {
+    pub fn new(tokenizer: &Arc<Tokenizer>, special: &Special) -> Result<Self> {
         let options = tokenizer.options(special, &[], &[])?;
-        Ok(Self { text: GrowingText::default(), tried_bytes: 0, options })
+        let (tokenizer, text) = (Arc::clone(tokenizer), GrowingText::default());
+        Ok(Self { tokenizer, text, tried_bytes: 0, options })
     }
 
-    /// Take a piece of text and append to `out` the ids that are now final.
+    /// Take a piece of text; returns the ids that are now final.
     ///
     /// Fails as [`Tokenizer::encode`] does; drop the stream after an error.
-    pub fn push<T: Id>(
-        &mut self,
-        tokenizer: &Tokenizer,
-        text: &Text<'_>,
-        out: &mut Vec<T>,
-    ) -> Result<()> {
-        let (encoder, options) = (tokenizer.encoder(), &self.options);
+    pub fn push(&mut self, text: &Text<'_>) -> Result<Vec<u32>> {
+        let (encoder, options) = (self.tokenizer.encoder(), &self.options);
         self.text.push(text)?;
         // Doubling the threshold avoids quadratic time on one endless pretoken. Where normalization
         // moves characters, nothing is final before the end of the text.
         let is_enough = self.text.rest.len() >= BUFFER_BYTES.max(2 * self.tried_bytes);
-        if is_enough && encoder.keeps_positions() {
-            let certain = self.text.certain(encoder, options)?;
-            self.text.encode(encoder, options, (0, self.text.begins), certain.at, out)?;
-            self.text.pass(certain);
-            self.tried_bytes = self.text.rest.len();
+        if !is_enough || !encoder.keeps_positions() {
+            return Ok(Vec::new());
         }
-        Ok(())
+        let certain = self.text.certain(encoder, options)?;
+        let ids = self.text.encode(encoder, options, (0, self.text.begins), certain.at)?;
+        self.text.pass(certain);
+        self.tried_bytes = self.text.rest.len();
+        Ok(ids)
     }
 
-    /// End the text: append the ids of the rest to `out`. The stream can then be used again.
-    pub fn flush<T: Id>(&mut self, tokenizer: &Tokenizer, out: &mut Vec<T>) -> Result<()> {
+    /// End the text: returns the ids of the rest. The stream can then be used again.
+    pub fn flush(&mut self) -> Result<Vec<u32>> {
         let text = std::mem::take(&mut self.text);
         self.tried_bytes = 0;
-        text.encode(tokenizer.encoder(), &self.options, (0, text.begins), text.rest.len(), out)
+        text.encode(self.tokenizer.encoder(), &self.options, (0, text.begins), text.rest.len())
     }
 }
 
@@ -530,15 +497,6 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn long_lists_of_blocks_are_freed() {
-        let mut blocks = None;
-        for end in 0..1_000_000 {
-            blocks = Some(Arc::new(IdBlock { before: blocks, ids: Vec::new(), end }));
-        }
-        drop(blocks);
-    }
 }
 
 #[cfg(test)]
@@ -559,7 +517,7 @@ mod stream_tests {
             let more = [(b"ab".to_vec(), 256), (b"  ".to_vec(), 257), (b" x".to_vec(), 258)];
             let vocabulary = Vocabulary::new(bytes.chain(more), []).unwrap();
             let pattern = Pattern::from_regex(pattern);
-            let tokenizer = Tokenizer::from_ranks(vocabulary, pattern).unwrap();
+            let tokenizer = Arc::new(Tokenizer::from_ranks(vocabulary, pattern).unwrap());
             for text in &texts {
                 let expected = tokenizer.encode(text).unwrap();
                 for length in [1000, 70_001, usize::MAX] {
@@ -568,9 +526,9 @@ mod stream_tests {
                         (EncodeStream::new(&tokenizer, &Special::Text).unwrap(), Vec::<u32>::new());
                     for piece in chars.chunks(length) {
                         let piece: String = piece.iter().collect();
-                        stream.push(&tokenizer, &Text::Utf8(&piece), &mut ids).unwrap();
+                        ids.extend(stream.push(&Text::Utf8(&piece)).unwrap());
                     }
-                    stream.flush(&tokenizer, &mut ids).unwrap();
+                    ids.extend(stream.flush().unwrap());
                     assert!(ids == expected, "{:?} in pieces of {length}", &text[..10]);
                 }
             }
@@ -581,12 +539,12 @@ mod stream_tests {
     fn little_text_is_buffered() {
         let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
         let vocabulary = Vocabulary::new(bytes, []).unwrap();
-        let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt4o").unwrap()).unwrap();
+        let pattern = Pattern::new("gpt4o").unwrap();
+        let tokenizer = Arc::new(Tokenizer::from_ranks(vocabulary, pattern).unwrap());
         for text in ["words and words\n", "没有空格。", "!?\n", "1 2,3"] {
-            let (mut stream, mut ids) =
-                (EncodeStream::new(&tokenizer, &Special::Text).unwrap(), Vec::<u16>::new());
+            let mut stream = EncodeStream::new(&tokenizer, &Special::Text).unwrap();
             for _ in 0..10_000 {
-                stream.push(&tokenizer, &Text::Utf8(text), &mut ids).unwrap();
+                stream.push(&Text::Utf8(text)).unwrap();
                 assert!(stream.text.rest.len() <= 2 * BUFFER_BYTES, "{text:?}");
             }
         }

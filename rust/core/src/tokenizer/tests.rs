@@ -284,9 +284,9 @@ fn of_text(tok: &Tokenizer, special: &Special, text: &Text<'_>) -> Vec<u32> {
 fn in_stream(tok: &Arc<Tokenizer>, special: &Special, pieces: &[String]) -> Vec<u32> {
     let (mut stream, mut ids) = (EncodeStream::new(tok, special).unwrap(), Vec::new());
     for piece in pieces {
-        stream.push(tok, &Text::Utf8(piece), &mut ids).unwrap();
+        ids.extend(stream.push(&Text::Utf8(piece)).unwrap());
     }
-    stream.flush(tok, &mut ids).unwrap();
+    ids.extend(stream.flush().unwrap());
     ids
 }
 
