@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import reference
-from bytepair._core import from_oniguruma, to_bytes, to_characters, to_oniguruma
+from bytepair._core import to_bytes, to_characters
 from bytepair.errors import FormatError, LossError, SplitError, UnsupportedError
 from bytepair.formats import huggingface
 from bytepair.formats.gguf.llamacpp import RULES
@@ -25,7 +25,7 @@ from bytepair.formats.parts import LoadOptions, build
 from bytepair.properties.tokens import all_pairs
 from formats import json_of, load, small
 from messages import told
-from pre_tokenizers import pattern_of, steps_of
+from pre_tokenizers import from_oniguruma, pattern_of, split, steps_of, to_oniguruma
 from texts import hard_text
 
 tokenizers = pytest.importorskip("tokenizers")
@@ -47,11 +47,6 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 # ---------------------------------------------------------------------------- pretokens
 
 BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
-
-
-def split(regex: str, **changes: Any) -> dict[str, Any]:
-    step = {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
-    return {**step, **changes}
 
 
 def sequence(*steps: dict[str, Any], use_regex: bool = False) -> dict[str, Any]:
@@ -139,7 +134,7 @@ def test_pretokens_are_the_same(name: str) -> None:
 @pytest.mark.parametrize("name", bytepair.PATTERNS)
 def test_patterns_come_back_from_the_other_engine(name: str) -> None:
     pattern = bytepair.PATTERNS[name]
-    assert from_oniguruma(to_oniguruma(pattern), "x") == pattern
+    assert from_oniguruma(to_oniguruma(pattern)) == pattern
 
 
 @pytest.mark.parametrize(
@@ -151,7 +146,7 @@ def test_patterns_come_back_from_the_other_engine(name: str) -> None:
 )  # fmt: skip
 def test_ambiguous_expressions_are_refused(regex: str) -> None:
     with told(UnsupportedError):
-        from_oniguruma(regex, "x")
+        from_oniguruma(regex)
 
 
 @pytest.mark.parametrize("regex", ["x*", "a|(?=b)", r"\s*(?=b)|a", "(?:ab)?"])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair._core import to_oniguruma
+from pre_tokenizers import to_oniguruma
 
 TOK = bytepair.train(bytepair.sample.paths(), vocab_size=1500)
 THEIRS = bytepair.compat.to_huggingface(TOK)
@@ -60,7 +60,7 @@ def test_ids_are_equal_on_real_text(
     [
         (r"a{2}+", r"(?>a{2})"),
         (r"(?:a|[^)\]{2}+$]){1,}+b", r"(?>(?:a|[^)\]{2}+$]){1,})b"),
-        (r"^\x{41}{1,2}+\$|a++?", r"\A(?>\x{41}{1,2})\$|a++?"),
+        (r"^\x{41}{1,2}+\$", r"\A(?>\x{41}{1,2})\$"),
         (r"[a-z&&[^aeiou]]{3}+\{1}+", r"(?>[a-z&&[^aeiou]]{3})\{1}+"),
         (r"\p{N}{1,3}", r"\p{N}{1,3}"),
         (r"(?m:$)|(?s:.)$", r"$|(?m:.)\z"),

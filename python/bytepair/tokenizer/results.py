@@ -62,8 +62,8 @@ class IdsWithOffsets(NamedTuple):
     chars: NDArray[np.int64]
 
 
-def of_type(ids: NDArray[Any], dtype: Any, vocab_size: int) -> NDArray[Any]:
-    """An array of ids in another type of numpy."""
+def of_type(arrays: IdArrays, dtype: Any, vocab_size: int) -> IdArrays:
+    """These arrays with ids in another type of numpy."""
     import numpy as np
 
     allowed = f"an integer type of numpy with room for ids below {vocab_size}"
@@ -73,7 +73,7 @@ def of_type(ids: NDArray[Any], dtype: Any, vocab_size: int) -> NDArray[Any]:
         raise refuse("dtype", dtype, allowed) from None
     if new_type.kind not in "iu" or np.iinfo(new_type).max < vocab_size - 1:
         raise refuse("dtype", dtype, allowed)
-    return ids.astype(new_type, copy=False)
+    return arrays._replace(ids=arrays.ids.astype(new_type, copy=False))
 
 
 class Change(NamedTuple):

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
-use bytepair::formats::native::Tables;
 use bytepair::tokenizer::offsets::Keep;
 use bytepair::{EncodeOptions, Error, Special, Text, Tokenizer, parallel};
 use numpy::PyReadonlyArray1;
@@ -110,11 +109,6 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ThreadCount {
     fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         integer("threads", &value, 1).map(Self)
     }
-}
-
-/// The argument `tables`: whether a file has tables; by default it has.
-pub(crate) fn tables(value: Option<&Bound<'_, PyAny>>) -> PyResult<Tables> {
-    Ok(if flag("tables", value, true)? { Tables::With } else { Tables::Without })
 }
 
 /// An argument that is true or false.

@@ -15,10 +15,6 @@ use crate::errors;
 use crate::interrupt;
 use crate::ints::Ints;
 
-/// An array of 16-bit or 32-bit ids; and the start of each text in it, then the end of the last
-/// text.
-pub(crate) type NumpyArrays<'py> = (Bound<'py, PyAny>, Bound<'py, PyArray1<i64>>);
-
 /// Evaluate an expression with `$id` = `u16` if all ids of the vocabulary fit in 16 bits, or else
 /// with `$id` = `u32`.
 macro_rules! with_width {
@@ -84,49 +80,30 @@ pub(crate) fn stable<'a>(array: &'a PyReadonlyArray1<'_, u8>) -> PyResult<Cow<'a
     })
 }
 
-/// Encode texts into one array.
+/// Encode texts into an `IdArrays` of Python.
 pub(crate) fn encode<'py>(
     py: Python<'py>,
     tokenizer: &Tokenizer,
     texts: &[Text<'_>],
     options: &EncodeOptions,
     threads: usize,
-) -> PyResult<NumpyArrays<'py>> {
+) -> PyResult<Bound<'py, PyAny>> {
     ready(py)?;
     with_width!(tokenizer, Id => {
-        into_numpy(
-            py,
-            interrupt::detached(py, || tokenizer.encode_arrays::<Id>(texts, options, threads)),
-        )
+        let encode = || tokenizer.encode_arrays::<Id>(texts, options, threads);
+        id_arrays(py, interrupt::detached(py, encode))
     })
 }
 
-pub(crate) fn into_numpy<T: Id + Element>(
-    py: Python<'_>,
-    arrays: bytepair::Result<bytepair::bulk::arrays::Arrays<T>>,
-) -> PyResult<NumpyArrays<'_>> {
-    let arrays = errors::checked(arrays)?;
-    Ok((arrays.ids.into_pyarray(py).into_any(), arrays.offsets.into_pyarray(py)))
-}
-
 /// Ids and offsets as an `IdArrays` of Python.
-pub(crate) fn id_arrays<'py>(
-    py: Python<'py>,
-    arrays: NumpyArrays<'py>,
-) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn id_arrays<T: Id + Element>(
+    py: Python<'_>,
+    arrays: bytepair::Result<Arrays<T>>,
+) -> PyResult<Bound<'_, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let Arrays { ids, offsets } = errors::checked(arrays)?;
+    let arrays = (ids.into_pyarray(py), offsets.into_pyarray(py));
     CLASS.import(py, "bytepair.tokenizer.results", "IdArrays")?.call1(arrays)
-}
-
-/// An array of ids in the type that the caller asks for; `None` means its own.
-pub(crate) fn of_type<'py>(
-    ids: Bound<'py, PyAny>,
-    dtype: Option<&Bound<'py, PyAny>>,
-    vocab_size: usize,
-) -> PyResult<Bound<'py, PyAny>> {
-    let Some(dtype) = dtype else { return Ok(ids) };
-    let results = ids.py().import("bytepair.tokenizer.results")?;
-    results.call_method1("of_type", (ids, dtype, vocab_size))
 }
 
 /// The range between two offsets of the core, which are never negative.

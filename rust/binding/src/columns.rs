@@ -34,8 +34,7 @@ pub(crate) fn encode_utf8<'py>(
     let texts = offsets.windows(2).map(|pair| data.get(pair[0]..pair[1]).map(Text::Bytes));
     let texts = texts.collect::<Option<Vec<_>>>().ok_or_else(outside)?;
     let threads = arguments::threads_for(threads, &texts);
-    let arrays = arrays::encode(py, tokenizer, &texts, &options, threads)?;
-    arrays::id_arrays(py, arrays)
+    arrays::encode(py, tokenizer, &texts, &options, threads)
 }
 
 /// Encode the documents of a text file.
@@ -64,7 +63,7 @@ pub(crate) fn encode_file<'py>(
         // SAFETY: `bytepair.Tokenizer.encode_file` documents that the file must not change during
         // the call.
         let encode = || unsafe { tokenizer.encode_file::<Id>(&path, &file, &options, threads) };
-        arrays::id_arrays(py, arrays::into_numpy(py, interrupt::detached(py, encode))?)
+        arrays::id_arrays(py, interrupt::detached(py, encode))
     })
 }
 

@@ -5,6 +5,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
+use bytepair::formats::native::Tables;
 use bytepair::{MergeRule, Text, memory};
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
@@ -205,9 +206,13 @@ impl PyTokenizer {
         let strings = arguments::strings(texts)?;
         let texts = errors::collect(strings.iter().map(text_of))?;
         let threads = arguments::threads_for(threads, &texts);
-        let (ids, offsets) = arrays::encode(py, &self.core, &texts, &options, threads)?;
-        let ids = arrays::of_type(ids, dtype, self.vocab_size())?;
-        arrays::id_arrays(py, (ids, offsets))
+        let arrays = arrays::encode(py, &self.core, &texts, &options, threads)?;
+        match dtype {
+            None => Ok(arrays),
+            Some(dtype) => py
+                .import("bytepair.tokenizer.results")?
+                .call_method1("of_type", (arrays, dtype, self.vocab_size())),
+        }
     }
 
     /// Count the ids of a text: the length of `encode`, without the list.
@@ -370,7 +375,8 @@ impl PyTokenizer {
         py: Python<'py>,
         tables: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let tables = arguments::tables(tables)?;
+        let has_tables = arguments::flag("tables", tables, true)?;
+        let tables = if has_tables { Tables::With } else { Tables::Without };
         let bytes = errors::checked(py.detach(|| self.core.to_bytes(tables)))?;
         errors::checked(memory::check(bytes.len()))?;
         Ok(PyBytes::new(py, &bytes))

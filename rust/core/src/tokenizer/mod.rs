@@ -102,29 +102,6 @@ impl Tokenizer {
         Self::by_rule(vocabulary, merges, MergeRule::Merges { ignore_merges }, rules.into())
     }
 
-    /// Build a tokenizer that merges characters. A character that is not a token is encoded as the
-    /// tokens of its bytes.
-    ///
-    /// Fails as [`from_merges`](Self::from_merges) does, and if a byte has no token.
-    ///
-    /// ```
-    /// use bytepair::{Pattern, Tokenizer, Vocabulary};
-    /// let bytes = (0..=255u8).map(|byte| (vec![byte], u32::from(byte)));
-    /// let more = [("é", 256), ("éa", 257)].map(|(token, id)| (token.as_bytes().to_vec(), id));
-    /// let vocabulary = Vocabulary::new(bytes.chain(more), [])?;
-    /// let pattern = Pattern::from_regex("(?s:.+)");
-    /// let tokenizer = Tokenizer::from_characters(vocabulary, vec![(256, 97)], pattern)?;
-    /// assert_eq!(tokenizer.encode("éaè")?, [257, 0xC3, 0xA8]);
-    /// # Ok::<(), bytepair::Error>(())
-    /// ```
-    pub fn from_characters(
-        vocabulary: Vocabulary,
-        merges: Vec<(u32, u32)>,
-        rules: impl Into<TextRules>,
-    ) -> Result<Self> {
-        Self::by_rule(vocabulary, merges, MergeRule::Characters, rules.into())
-    }
-
     /// Build a tokenizer that merges by this rule; there are no listed pairs under that of ranks.
     pub(crate) fn by_rule(
         vocabulary: Vocabulary,

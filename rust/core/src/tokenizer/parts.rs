@@ -27,8 +27,8 @@ pub struct TokenizerParts {
 impl Tokenizer {
     /// Put a tokenizer together.
     ///
-    /// Fails as [`from_ranks`](Self::from_ranks), [`from_merges`](Self::from_merges) and
-    /// [`from_characters`](Self::from_characters) do.
+    /// Fails as [`from_ranks`](Self::from_ranks) and [`from_merges`](Self::from_merges) do, and if
+    /// [`MergeRule::Characters`] lacks the token of a byte.
     pub fn from_parts(parts: TokenizerParts) -> Result<Self> {
         let TokenizerParts { vocabulary, rule, merges, rules, notes } = parts;
         Ok(Self::by_rule(vocabulary, merges, rule, rules)?.with_notes(notes))

@@ -18,7 +18,7 @@ use crate::tokenizer::Tokenizer;
 use crate::tokenizer::offsets::Keep;
 use crate::tokenizer::session::EncodeStream;
 use crate::tokenizer::session::Session;
-use crate::{Pattern, Special, Splitter, Vocabulary};
+use crate::{MergeRule, Pattern, Special, Splitter, Vocabulary};
 
 /// Patterns for each way of splitting: published patterns, an automaton, the regex engine, steps, and
 /// lines, in which tokens cross spaces.
@@ -146,7 +146,9 @@ pub(super) fn tokenizer(steps: &[&str], way: usize, rule: Rule) -> Arc<Tokenizer
         Rule::Merges { ignore_merges } => {
             Tokenizer::from_merges(vocabulary, listed(), ignore_merges, rules).unwrap()
         }
-        Rule::Characters => Tokenizer::from_characters(vocabulary, listed(), rules).unwrap(),
+        Rule::Characters => {
+            Tokenizer::by_rule(vocabulary, listed(), MergeRule::Characters, rules.into()).unwrap()
+        }
     })
 }
 
