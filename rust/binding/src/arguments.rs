@@ -97,12 +97,6 @@ pub(crate) fn names<'py, T>(py: Python<'py>, table: &[(&str, T)]) -> PyResult<Bo
 #[derive(Clone, Copy)]
 pub(crate) struct ThreadCount(usize);
 
-impl ThreadCount {
-    pub(crate) fn get(self) -> usize {
-        self.0
-    }
-}
-
 impl<'a, 'py> FromPyObject<'a, 'py> for ThreadCount {
     type Error = PyErr;
 
@@ -229,7 +223,7 @@ fn column<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 #[pyfunction]
 #[pyo3(signature = (requested=None))]
 pub(crate) fn threads(requested: Option<ThreadCount>) -> usize {
-    let threads = requested.map(ThreadCount::get);
+    let threads = requested.map(|ThreadCount(threads)| threads);
     let threads = threads.or_else(threads_of_environment).unwrap_or_else(parallel::available);
     threads.min(parallel::MAX_THREADS)
 }

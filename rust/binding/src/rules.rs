@@ -245,12 +245,9 @@ impl PyAddedToken {
             ("single_word=True", self.single_word),
             ("normalized=True", self.normalized),
         ];
-        let flags = flags.iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| *flag);
-        let shown: Vec<String> = [content.to_string(), self.id.to_string()]
-            .into_iter()
-            .chain(flags.map(str::to_owned))
-            .collect();
-        Ok(format!("AddedToken({})", shown.join(", ")))
+        let flags = flags.iter().filter(|(_, is_set)| *is_set);
+        let flags: String = flags.map(|(flag, _)| format!(", {flag}")).collect();
+        Ok(format!("AddedToken({content}, {}{flags})", self.id))
     }
 }
 
