@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Final
 from unicodedata import category
@@ -141,9 +141,9 @@ def pattern_text(tokenizer: _core.Tokenizer) -> str:
 
 
 @lru_cache(maxsize=64)
-def splitter(pattern: str | tuple[str, ...]) -> Callable[[str], list[str]]:
-    """What splits texts by a pattern, compiled once: a tokenizer without tokens."""
-    return partial(_core.pretokenize, _core.Tokenizer(_core.Model.from_parts({}, pattern, {})))
+def splitter(pattern: str | tuple[str, ...]) -> _core.Splitter:
+    """The splitter of a pattern, compiled once."""
+    return _core.Splitter(pattern)
 
 
 @lru_cache(maxsize=64)
@@ -152,7 +152,7 @@ def leaves_out(pattern: str) -> bool:
     kinds = {category(chr(code)): chr(code) for code in (*range(0xD800), *range(128))}
     pairs = [*map("".join, product(kinds.values(), repeat=2)), *(2 * chr(at) for at in range(128))]
     text = "".join(pairs)
-    found = splitter(pattern)(text)
+    found = splitter(pattern).pretokenize(text)
     # Whatever follows the last match, or is between two, is one pretoken.
-    others = (splitter(f"{pattern}|(?s:.){more}")(text) for more in ("", "+"))
+    others = (splitter(f"{pattern}|(?s:.){more}").pretokenize(text) for more in ("", "+"))
     return any(other != found for other in others)

@@ -176,4 +176,4 @@ def pretokenize(text: str, pattern: str | Sequence[str] | Tokenizer = "nanochat"
     """
     if isinstance(pattern, Tokenizer):
         return _core.pretokenize(pattern, text)
-    return splitter(_core.pattern(pattern))(text)
+    return splitter(_core.pattern(pattern)).pretokenize(text)

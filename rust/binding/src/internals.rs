@@ -13,7 +13,7 @@ use crate::model::PyModel;
 use crate::rules::{PyAddedToken, PyTextRules, names};
 use crate::text::{string, text as text_of};
 use crate::tokenizer::PyTokenizer;
-use crate::{arguments, arrays, errors, interrupt};
+use crate::{arguments, arrays, errors, interrupt, rules};
 
 /// Count the ids of each of many texts.
 ///
@@ -104,9 +104,6 @@ pub(crate) fn truncate_text<'py>(
     string(py, errors::checked(cut)?)
 }
 
-/// The memory of a pretoken in Python, in bytes.
-const PRETOKEN_BYTES: usize = 64;
-
 /// The pretokens of a text, in order; their concatenation is the text.
 #[pyfunction]
 pub(crate) fn pretokenize<'py>(
@@ -114,15 +111,10 @@ pub(crate) fn pretokenize<'py>(
     tokenizer: &PyTokenizer,
     text: &Bound<'_, PyAny>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let text = arguments::utf8(arguments::string(text)?)?;
-    let pretokens = interrupt::detached(py, || {
-        let mut pretokens = Vec::new();
-        let push = |pretoken: &[u8]| pretokens.push(String::from_utf8_lossy(pretoken).into_owned());
-        tokenizer.core.for_each_pretoken(&text, push)?;
-        memory::check(text.len() + pretokens.len() * PRETOKEN_BYTES)?;
-        Ok(pretokens)
-    });
-    errors::list(py, errors::checked(pretokens)?)
+    rules::pretokens(py, text, |text, sink| {
+        let lossy = |pretoken: &[u8]| sink(String::from_utf8_lossy(pretoken).into_owned());
+        tokenizer.core.for_each_pretoken(text, lossy)
+    })
 }
 
 /// The added tokens with their flags, by id: the special tokens, and those that are ordinary text.

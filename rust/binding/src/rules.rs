@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use bytepair::rules::{
     Normalizer, NormalizerStep, PreTokenizer, PreTokenizerStep, SpacePrefix, TextRules as CoreRules,
 };
-use bytepair::{AddedToken, Error, Pattern};
+use bytepair::{AddedToken, Error, Pattern, Result, Splitter, memory};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
-use crate::errors;
+use crate::{arguments, errors, interrupt};
 
 /// The names of the normalizers that need no further values.
 const NORMALIZERS: [(&str, NormalizerStep); 10] = [
@@ -270,6 +270,55 @@ pub(crate) fn as_dict<'py>(mapping: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
     let dict = PyDict::new(mapping.py());
     dict.update(mapping.cast()?)?;
     Ok(dict)
+}
+
+// ---------------------------------------------------------------------------- patterns
+//
+// `Splitter` and what is asked about patterns.
+
+/// Bytes of memory for a pretoken in Python.
+const PRETOKEN_BYTES: usize = 64;
+
+/// Splits text by a pattern.
+#[pyclass(frozen, name = "Splitter", module = "bytepair._core")]
+pub(crate) struct PySplitter {
+    splitter: Splitter,
+}
+
+#[pymethods]
+impl PySplitter {
+    #[new]
+    fn new(pattern: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let splitter = Splitter::new(&pattern_of(pattern)?);
+        Ok(Self { splitter: errors::checked(splitter)? })
+    }
+
+    /// The pretokens of a text, in order.
+    fn pretokenize<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'_, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        pretokens(py, text, |text, sink| {
+            self.splitter.for_each(text, |pretoken| sink(pretoken.into()))
+        })
+    }
+}
+
+/// The pretokens of a text, by the function that calls another with each of them.
+pub(crate) fn pretokens<'py>(
+    py: Python<'py>,
+    text: &Bound<'_, PyAny>,
+    for_each: impl Fn(&str, &mut dyn FnMut(String)) -> Result<()> + Sync,
+) -> PyResult<Bound<'py, PyList>> {
+    let text = arguments::utf8(arguments::string(text)?)?;
+    let pretokens = interrupt::detached(py, || {
+        let mut pretokens = Vec::new();
+        for_each(&text, &mut |pretoken| pretokens.push(pretoken))?;
+        memory::check(text.len() + pretokens.len() * PRETOKEN_BYTES)?;
+        Ok(pretokens)
+    });
+    errors::list(py, errors::checked(pretokens)?)
 }
 
 /// The regular expression of a named pattern, or the given expression itself if it is valid; of a list,

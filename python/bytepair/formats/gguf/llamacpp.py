@@ -168,7 +168,7 @@ def _differing(
     """The texts that a pattern splits in another way, with the pretokens of both."""
     other = splitter(pattern)
     for text in _TEXTS:
-        here, there = _core.pretokenize(tokenizer, text), other(text)
+        here, there = _core.pretokenize(tokenizer, text), other.pretokenize(text)
         if here != there:
             yield text, here, there
 
