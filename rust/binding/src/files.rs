@@ -70,22 +70,17 @@ pub(crate) fn counts_footer(py: Python<'_>, path: PathBuf) -> PyResult<(Vec<Stri
 /// A Python file object as a source of bytes. Its exception interrupts the work on this thread.
 struct FileObject(Py<PyAny>);
 
-impl FileObject {
-    fn call<T>(&self, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
-        Ok(interrupt::call(call)?)
-    }
-}
-
 impl Read for FileObject {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.call(|py| {
+        let read = interrupt::call(|py| {
             let bytes = self.0.call_method1(py, "read", (buffer.len(),))?;
             let bytes = bytes.bind(py).cast::<PyBytes>()?.as_bytes();
             let wrong = || PyValueError::new_err("read(size) returned more than size bytes");
             let destination = buffer.get_mut(..bytes.len()).ok_or_else(wrong)?;
             destination.copy_from_slice(bytes);
             Ok(bytes.len())
-        })
+        });
+        Ok(read?)
     }
 }
 
@@ -96,7 +91,8 @@ impl Seek for FileObject {
             SeekFrom::Current(offset) => (offset, 1),
             SeekFrom::End(offset) => (offset, 2),
         };
-        self.call(|py| self.0.call_method1(py, "seek", (offset, whence))?.extract(py))
+        let seek = |py: Python<'_>| self.0.call_method1(py, "seek", (offset, whence))?.extract(py);
+        Ok(interrupt::call(seek)?)
     }
 }
 

@@ -246,8 +246,8 @@ impl PyAddedToken {
             ("normalized=True", self.normalized),
         ];
         let flags = flags.iter().filter(|(_, is_set)| *is_set);
-        let flags: String = flags.map(|(flag, _)| format!(", {flag}")).collect();
-        Ok(format!("AddedToken({content}, {}{flags})", self.id))
+        let flags: Vec<&str> = flags.flat_map(|(flag, _)| [", ", flag]).collect();
+        Ok(format!("AddedToken({content}, {}{})", self.id, flags.concat()))
     }
 }
 
