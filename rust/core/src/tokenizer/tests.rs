@@ -147,7 +147,7 @@ pub(super) fn tokenizer(steps: &[&str], way: usize, rule: Rule) -> Arc<Tokenizer
             Tokenizer::from_merges(vocabulary, listed(), ignore_merges, rules).unwrap()
         }
         Rule::Characters => {
-            Tokenizer::by_rule(vocabulary, listed(), MergeRule::Characters, rules.into()).unwrap()
+            Tokenizer::by_rule(vocabulary, listed(), MergeRule::Characters, rules).unwrap()
         }
     })
 }
