@@ -24,10 +24,10 @@ use std::sync::Mutex;
 pub use counts::Counts;
 pub(crate) use counts::DistinctRows;
 use job::Skips;
-use spill::CountsWriter;
-use table::{CountTable, Limit};
+use spill::Spill;
+use table::CountTable;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::parallel::lock;
 use crate::pretokenize::{Pattern, Splitter};
 use crate::text::Text;
@@ -98,9 +98,8 @@ impl Counter {
     #[must_use]
     pub fn with_memory_limit(mut self, bytes: usize, folder: &Path) -> Self {
         let memory = bytes / self.tables.len();
-        for (number, table) in self.tables.iter_mut().enumerate() {
-            let folder = folder.to_owned();
-            table.limit = Some(Limit { memory, folder, number, spill: None });
+        for (thread, table) in self.tables.iter_mut().enumerate() {
+            table.spill = Some(Spill::new(memory, folder, thread));
         }
         self
     }
@@ -193,30 +192,19 @@ impl Counter {
 
     /// Add up the tables of the threads. Fails only if there is a memory limit, and a file cannot
     /// be written or read.
-    pub fn finish(self) -> Result<Counts> {
-        if let Some(limit) = &self.tables[0].limit {
-            let memory: usize = self.tables.iter().map(CountTable::memory).sum();
-            let spilled =
-                |table: &CountTable| table.limit.as_ref().is_some_and(|l| l.spill.is_some());
-            // Until a block of a table is freed, its rows are in the counts as well.
-            if self.tables.iter().any(spilled) || 4 * memory > limit.memory * self.tables.len() {
-                let folder = limit.folder.clone();
-                let memory = limit.memory * self.tables.len();
-                return finish_on_disk(self.tables, &folder, memory);
-            }
+    pub fn finish(mut self) -> Result<Counts> {
+        let Some(first) = &self.tables[0].spill else { return table::merge(self.tables) };
+        let (folder, limit) = (first.folder.clone(), first.memory * self.tables.len());
+        let memory: usize = self.tables.iter().map(CountTable::memory).sum();
+        let mut spills = self.tables.iter().filter_map(|table| table.spill.as_ref());
+        // Until a block of a table is freed, its rows are in the counts as well.
+        if 4 * memory <= limit && !spills.any(Spill::is_used) {
+            return table::merge(self.tables);
         }
-        table::merge(self.tables)
+        self.tables.iter_mut().try_for_each(CountTable::spill)?;
+        let spills = self.tables.into_iter().filter_map(|table| table.spill).collect();
+        spill::merge(spills, &folder, limit).map_err(|error| Error::of_spill(&folder, &error))
     }
-}
-
-/// Add up the spilled rows and those still in memory. Counts of more than half of `limit` bytes
-/// stay on disk.
-fn finish_on_disk(mut tables: Vec<CountTable>, folder: &Path, limit: usize) -> Result<Counts> {
-    tables.iter_mut().try_for_each(CountTable::spill)?;
-    let spills = tables.into_iter().filter_map(|table| table.limit?.spill).collect();
-    let mut counts = CountsWriter::create(folder)?;
-    spill::merge(spills, folder, limit, |pretoken, count| counts.push(pretoken, count))?;
-    counts.finish(limit / 2)
 }
 
 #[cfg(test)]

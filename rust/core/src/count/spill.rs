@@ -32,12 +32,15 @@ const PARTITIONS: usize = 64;
 /// Rows are written when this many bytes are buffered.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// The rows that one thread has spilled.
+/// The memory limit of one thread, and the rows that it has spilled.
 #[derive(Debug)]
 pub(super) struct Spill {
-    path: PathBuf,
-    file: File,
-    /// The number of bytes in the file.
+    /// The limit in bytes.
+    pub(super) memory: usize,
+    /// An empty folder, in which the thread has a file with its index.
+    pub(super) folder: PathBuf,
+    thread: usize,
+    /// The number of bytes in the file, which exists once rows were written.
     written: u64,
     /// The ranges of the file that hold the rows of each partition.
     sections: Vec<Vec<Range<u64>>>,
@@ -47,18 +50,20 @@ pub(super) struct Spill {
 }
 
 impl Spill {
-    /// Create a file in `folder`, named after the index `number` of the thread.
-    pub(super) fn create(folder: &Path, number: usize) -> Result<Self> {
-        let path = folder.join(format!("rows-{number}"));
-        let file = File::create_new(&path);
-        Ok(Self {
-            file: file.map_err(|error| Error::of_spill(&path, &error))?,
-            path,
-            written: 0,
-            sections: vec![Vec::new(); PARTITIONS],
-            buffers: vec![Vec::new(); PARTITIONS],
-            buffered: 0,
-        })
+    /// A limit of `memory` bytes for the thread with the index `thread`.
+    pub(super) fn new(memory: usize, folder: &Path, thread: usize) -> Self {
+        let (sections, buffers) = (vec![Vec::new(); PARTITIONS], vec![Vec::new(); PARTITIONS]);
+        let folder = folder.to_owned();
+        Self { memory, folder, thread, written: 0, sections, buffers, buffered: 0 }
+    }
+
+    /// Whether rows were written.
+    pub(super) fn is_used(&self) -> bool {
+        self.written > 0
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join(format!("rows-{}", self.thread))
     }
 
     /// Append a row.
@@ -78,11 +83,13 @@ impl Spill {
 
     /// Write the rows that are not yet written.
     pub(super) fn flush(&mut self) -> Result<()> {
+        self.append().map_err(|error| Error::of_spill(&self.path(), &error))
+    }
+
+    fn append(&mut self) -> io::Result<()> {
+        let mut file = File::options().append(true).create(true).open(self.path())?;
         for (buffer, sections) in self.buffers.iter_mut().zip(&mut self.sections) {
-            if buffer.is_empty() {
-                continue;
-            }
-            self.file.write_all(buffer).map_err(|error| Error::of_spill(&self.path, &error))?;
+            file.write_all(buffer)?;
             let start = self.written;
             self.written += buffer.len() as u64;
             sections.push(start..self.written);
@@ -96,7 +103,7 @@ impl Spill {
     /// Call `action` with every row of a partition.
     fn read(&self, partition: usize, mut action: impl FnMut(&[u8], Seen)) -> io::Result<()> {
         // Each thread reads at its own place of the file.
-        let mut file = File::open(&self.path)?;
+        let mut file = File::open(self.path())?;
         let mut pretoken = Vec::new();
         for section in &self.sections[partition] {
             file.seek(SeekFrom::Start(section.start))?;
@@ -109,29 +116,21 @@ impl Spill {
     }
 }
 
-/// Add up the rows of all `spills`, and call `action` with each pretoken and its count in order of
-/// first occurrence. Creates further files in `folder`. The threads use at most about `limit`
-/// bytes.
-pub(super) fn merge(
-    mut spills: Vec<Spill>,
-    folder: &Path,
-    limit: usize,
-    mut action: impl FnMut(&[u8], u64) -> Result<()>,
-) -> Result<()> {
-    spills.iter_mut().try_for_each(Spill::flush)?;
+/// Add up the rows of all `spills`, each of which was flushed, to counts in order of first
+/// occurrence. Creates further files in `folder`. The threads use at most about `limit` bytes, and
+/// counts of more than half of that stay on disk.
+pub(super) fn merge(spills: Vec<Spill>, folder: &Path, limit: usize) -> io::Result<Counts> {
     let largest = (0..PARTITIONS).map(|partition| partition_memory(&spills, partition)).max();
     let threads = (limit / largest.unwrap_or(0).max(1)).clamp(1, spills.len().max(1));
-    let sort = |partition| {
-        let path = folder.join(format!("partition-{partition}"));
-        sort_partition(&spills, partition, &path).map_err(|error| Error::of_spill(&path, &error))
-    };
+    let sort = |partition| sort_partition(&spills, partition, folder);
     let jobs = (0..threads).map(|thread| {
-        move || (thread..PARTITIONS).step_by(threads).map(sort).collect::<Result<Vec<_>>>()
+        move || (thread..PARTITIONS).step_by(threads).map(sort).collect::<io::Result<Vec<_>>>()
     });
-    let sorted = parallel::run(jobs).into_iter().collect::<Result<Vec<_>>>()?;
+    let sorted = parallel::run(jobs).into_iter().collect::<io::Result<Vec<_>>>()?;
     drop(spills);
-    let mut sorted: Vec<_> = sorted.into_iter().flatten().collect();
-    merge_sorted(&mut sorted, &mut action).map_err(|error| Error::of_spill(folder, &error))
+    let mut counts = CountsWriter::create(folder)?;
+    merge_sorted(sorted.into_iter().flatten().collect(), &mut counts)?;
+    counts.finish(limit / 2)
 }
 
 /// The approximate memory that sorting a partition takes, in bytes: a row also takes memory in the
@@ -142,7 +141,11 @@ fn partition_memory(spills: &[Spill], partition: usize) -> usize {
 }
 
 /// Add up the rows of one partition and write them in order of first occurrence.
-fn sort_partition(spills: &[Spill], partition: usize, path: &Path) -> io::Result<BufReader<File>> {
+fn sort_partition(
+    spills: &[Spill],
+    partition: usize,
+    folder: &Path,
+) -> io::Result<BufReader<File>> {
     memory::check(partition_memory(spills, partition))?;
     let mut table: HashMap<Box<[u8]>, Seen, FixedState> = HashMap::default();
     // The same pretoken may have been spilled by several threads, and by one of them several times.
@@ -154,6 +157,7 @@ fn sort_partition(spills: &[Spill], partition: usize, path: &Path) -> io::Result
     }
     let mut rows: Vec<_> = table.into_iter().collect();
     rows.sort_unstable_by_key(|(_, seen)| seen.first);
+    let path = folder.join(format!("partition-{partition}"));
     let file = File::options().read(true).write(true).create_new(true).open(path)?;
     let mut out = BufWriter::new(file);
     let mut bytes = Vec::new();
@@ -169,8 +173,8 @@ fn sort_partition(spills: &[Spill], partition: usize, path: &Path) -> io::Result
 
 /// Merge sorted partitions.
 fn merge_sorted(
-    partitions: &mut [BufReader<File>],
-    action: &mut impl FnMut(&[u8], u64) -> Result<()>,
+    mut partitions: Vec<BufReader<File>>,
+    counts: &mut CountsWriter<'_>,
 ) -> io::Result<()> {
     // Of each partition only the next row is in memory. No pretoken is in two partitions, so rows
     // are never added up here.
@@ -187,7 +191,7 @@ fn merge_sorted(
         read(partition, &mut pretokens, &mut next)?;
     }
     while let Some(Reverse((_, partition, count))) = next.pop() {
-        action(&pretokens[partition], count)?;
+        counts.push(&pretokens[partition], count)?;
         read(partition, &mut pretokens, &mut next)?;
     }
     Ok(())
@@ -230,68 +234,47 @@ fn decode(rows: &mut BufReader<impl Read>, pretoken: &mut Vec<u8>) -> io::Result
 //
 // Each file is unlinked once it is mapped, so none is left over.
 
+/// The files of the pretokens, of their ends and of their counts.
+const COLUMNS: [&str; 3] = ["pretokens", "ends", "counts"];
+
 /// Writes the columns of counts to files.
-pub(super) struct CountsWriter {
-    bytes: Output,
-    ends: Output,
-    numbers: Output,
+struct CountsWriter<'a> {
+    folder: &'a Path,
+    files: [BufWriter<File>; 3],
+    /// The end of the last pretoken.
+    end: usize,
 }
 
-impl CountsWriter {
+impl<'a> CountsWriter<'a> {
     /// Create the files in `folder`.
-    pub(super) fn create(folder: &Path) -> Result<Self> {
-        let [bytes, ends, numbers] =
-            ["pretokens", "ends", "counts"].map(|name| Output::create(folder.join(name)));
-        Ok(Self { bytes: bytes?, ends: ends?, numbers: numbers? })
+    fn create(folder: &'a Path) -> io::Result<Self> {
+        let create = |name| File::create_new(folder.join(name)).map(BufWriter::new);
+        let [bytes, ends, numbers] = COLUMNS.map(create);
+        Ok(Self { folder, files: [bytes?, ends?, numbers?], end: 0 })
     }
 
     /// Append a row.
-    pub(super) fn push(&mut self, pretoken: &[u8], count: u64) -> Result<()> {
-        self.bytes.write(pretoken)?;
-        let end = usize::try_from(self.bytes.written).expect("a file of fewer than 2^63 bytes");
-        self.ends.write(&end.to_le_bytes())?;
-        self.numbers.write(&count.to_le_bytes())
+    fn push(&mut self, pretoken: &[u8], count: u64) -> io::Result<()> {
+        let [bytes, ends, numbers] = &mut self.files;
+        self.end += pretoken.len();
+        bytes.write_all(pretoken)?;
+        ends.write_all(&self.end.to_le_bytes())?;
+        numbers.write_all(&count.to_le_bytes())
     }
 
     /// The counts: read into memory if they take at most `limit` bytes, mapped otherwise.
-    pub(super) fn finish(self, limit: usize) -> Result<Counts> {
-        let bytes = self.bytes.written + self.ends.written + self.numbers.written;
-        let [text, ends, numbers] = [self.bytes, self.ends, self.numbers].map(Output::finish);
-        let counts = Counts::in_files([text?, ends?, numbers?]);
-        if bytes <= limit as u64 { counts.in_memory() } else { Ok(counts) }
-    }
-}
-
-/// A file that is written sequentially.
-struct Output {
-    path: PathBuf,
-    file: BufWriter<File>,
-    /// The number of bytes written.
-    written: u64,
-}
-
-impl Output {
-    fn create(path: PathBuf) -> Result<Self> {
-        match File::create_new(&path) {
-            Ok(file) => Ok(Self { path, file: BufWriter::new(file), written: 0 }),
-            Err(error) => Err(Error::of_spill(&path, &error)),
-        }
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.written += bytes.len() as u64;
-        self.file.write_all(bytes).map_err(|error| Error::of_spill(&self.path, &error))
-    }
-
-    /// The bytes of the file, which is mapped and unlinked.
-    fn finish(mut self) -> Result<FileBytes> {
-        self.file.flush().map_err(|error| Error::of_spill(&self.path, &error))?;
-        drop(self.file);
-        // SAFETY: `create` created the file, its only handle that can write is closed, and nothing
-        // here opens it again. That no other program changes files in the folder of a counter is
-        // the caller's duty; see `Counter::with_memory_limit`.
-        let bytes = unsafe { FileBytes::take(&self.path) };
-        bytes.map_err(|error| Error::of_spill(&self.path, &error))
+    fn finish(mut self, limit: usize) -> io::Result<Counts> {
+        self.files.iter_mut().try_for_each(Write::flush)?;
+        drop(self.files);
+        // SAFETY: `create` created the files, their only handles that can write are closed, and
+        // nothing here opens them again. That no other program changes files in the folder of a
+        // counter is the caller's duty; see `Counter::with_memory_limit`.
+        let take = |name| unsafe { FileBytes::take(&self.folder.join(name)) };
+        let [bytes, ends, numbers] = COLUMNS.map(take);
+        let files = [bytes?, ends?, numbers?];
+        let bytes: usize = files.iter().map(|file| file.len()).sum();
+        let counts = Counts::in_files(files);
+        if bytes <= limit { Ok(counts.in_memory()?) } else { Ok(counts) }
     }
 }
 

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::ops::Range;
-use std::path::PathBuf;
 
 use foldhash::fast::FixedState;
 
@@ -27,8 +26,8 @@ const BLOCK_ROWS: usize = (33 << 20) / size_of::<(Key, Tally)>();
 pub(super) struct CountTable {
     short: ShortRows,
     long: LongRows,
-    /// The memory limit; `None` for no limit.
-    pub(super) limit: Option<Limit>,
+    /// The memory limit, and what exceeds it; `None` for no limit.
+    pub(super) spill: Option<Spill>,
     /// Whether each text is counted completely or not at all.
     pub(super) is_careful: bool,
     /// Counts of frequent short pretokens that are not yet added to their rows.
@@ -141,8 +140,8 @@ impl CountTable {
     /// Spill all counts if the next block might exceed the limit.
     fn spill_if_full(&mut self) -> Result<()> {
         let memory = self.short.memory(PretokenEnds::CAPACITY) + self.long.memory();
-        match &self.limit {
-            Some(limit) if memory > limit.memory && self.memory() > 0 => self.spill(),
+        match &self.spill {
+            Some(spill) if memory > spill.memory && self.memory() > 0 => self.spill(),
             _ => Ok(()),
         }
     }
@@ -151,17 +150,17 @@ impl CountTable {
     pub(super) fn spill(&mut self) -> Result<()> {
         // First, because the entries of the hot table refer to the rows that are dropped below.
         self.flush_hot();
-        let Some(limit) = &mut self.limit else { return Ok(()) };
+        let Some(spill) = &mut self.spill else { return Ok(()) };
         let mut bytes = Vec::new();
         for (key, seen) in std::mem::take(&mut self.short).into_rows() {
             bytes.clear();
             key.write(&mut bytes);
-            limit.spill()?.push(&bytes, seen)?;
+            spill.push(&bytes, seen)?;
         }
         for (pretoken, seen) in std::mem::take(&mut self.long).iter() {
-            limit.spill()?.push(pretoken, seen)?;
+            spill.push(pretoken, seen)?;
         }
-        limit.spill()?.flush()
+        spill.flush()
     }
 }
 
@@ -508,27 +507,6 @@ impl LongRows {
 #[inline]
 fn hash(pretoken: &[u8]) -> u64 {
     FixedState::default().hash_one(pretoken)
-}
-
-/// The memory limit of a table, and the file that it spills to.
-#[derive(Debug)]
-pub(super) struct Limit {
-    /// The limit in bytes.
-    pub(super) memory: usize,
-    pub(super) folder: PathBuf,
-    /// The index of the thread.
-    pub(super) number: usize,
-    /// Created on the first spill.
-    pub(super) spill: Option<Spill>,
-}
-
-impl Limit {
-    fn spill(&mut self) -> Result<&mut Spill> {
-        if self.spill.is_none() {
-            self.spill = Some(Spill::create(&self.folder, self.number)?);
-        }
-        Ok(self.spill.as_mut().expect("created above"))
-    }
 }
 
 #[cfg(test)]
