@@ -221,9 +221,9 @@ impl Counts {
         row.checked_sub(1).map_or(0, |before| self.ends[before])
     }
 
-    /// The total length of the pretokens of a range.
-    pub(crate) fn bytes_of(&self, range: &Range<usize>) -> usize {
-        self.start(range.end) - self.start(range.start)
+    /// The concatenated pretokens of a range.
+    pub(crate) fn bytes_of(&self, range: &Range<usize>) -> &[u8] {
+        &self.bytes[self.start(range.start)..self.start(range.end)]
     }
 
     /// The total length of the distinct pretokens.
@@ -394,7 +394,7 @@ mod tests {
                 let mut next = range.start;
                 for piece in counts.pieces(range.clone(), bytes) {
                     assert!(piece.start == next && !piece.is_empty());
-                    assert!(piece.len() == 1 || counts.bytes_of(&piece) <= bytes);
+                    assert!(piece.len() == 1 || counts.bytes_of(&piece).len() <= bytes);
                     next = piece.end;
                 }
                 assert_eq!(next, range.end);

@@ -8,6 +8,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -114,71 +115,44 @@ fn schema() -> ParquetResult<Arc<SchemaType>> {
 
 fn write_group(
     counts: &Counts,
-    rows: std::ops::Range<usize>,
+    rows: Range<usize>,
     group: &mut SerializedRowGroupWriter<'_, &mut File>,
 ) -> ParquetResult<()> {
     let missing = || general("a column is missing");
+    let batches = rows.clone().step_by(BATCH_ROWS);
+    let batches = batches.map(|start| start..rows.end.min(start + BATCH_ROWS));
     let mut column = group.next_column()?.ok_or_else(missing)?;
-    let mut batch = PretokenBatch::default();
-    for (pretoken, _) in counts.range(rows.clone()) {
-        if batch.is_full(pretoken) {
-            batch.write(column.typed())?;
-        }
-        batch.push(pretoken)?;
+    for batch in batches.clone().flat_map(|batch| counts.pieces(batch, BATCH_BYTES)) {
+        let values = pretokens(counts, &batch)?;
+        column.typed::<ByteArrayType>().write_batch(&values, defined(&batch), None)?;
     }
-    batch.write(column.typed())?;
     column.close()?;
     let mut column = group.next_column()?.ok_or_else(missing)?;
-    let mut numbers = counts.range(rows).map(|(_, count)| count.cast_signed());
-    loop {
-        let values: Vec<i64> = numbers.by_ref().take(BATCH_ROWS).collect();
-        if values.is_empty() {
-            return column.close();
-        }
-        column.typed::<Int64Type>().write_batch(&values, Some(&DEFINED[..values.len()]), None)?;
+    for batch in batches {
+        let values: Vec<i64> = counts.range(batch.clone()).map(|row| row.1.cast_signed()).collect();
+        column.typed::<Int64Type>().write_batch(&values, defined(&batch), None)?;
     }
+    column.close()
 }
 
-/// The definition levels of values that are not null.
-static DEFINED: [i16; BATCH_ROWS] = [1; BATCH_ROWS];
-
-/// Concatenated pretokens that are written together.
-#[derive(Default)]
-struct PretokenBatch {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
+/// The definition levels of a batch without nulls.
+fn defined(batch: &Range<usize>) -> Option<&'static [i16]> {
+    Some(&[1; BATCH_ROWS][..batch.len()])
 }
 
-impl PretokenBatch {
-    fn is_full(&self, next: &[u8]) -> bool {
-        self.ends.len() == BATCH_ROWS
-            || !self.ends.is_empty() && self.bytes.len() + next.len() > BATCH_BYTES
+/// The pretokens of a batch, which share one copy of their bytes.
+fn pretokens(counts: &Counts, batch: &Range<usize>) -> ParquetResult<Vec<ByteArray>> {
+    let bytes = counts.bytes_of(batch);
+    // Only a batch of one pretoken can be that large.
+    if bytes.len() > MAX_PRETOKEN_BYTES {
+        let reason = format!("a pretoken of {} bytes does not fit a page", bytes.len());
+        return Err(general(reason));
     }
-
-    fn push(&mut self, pretoken: &[u8]) -> ParquetResult<()> {
-        if pretoken.len() > MAX_PRETOKEN_BYTES {
-            let bytes = pretoken.len();
-            return Err(general(format!("a pretoken of {bytes} bytes does not fit a page")));
-        }
-        // The pretoken is in memory three times: in the batch, in a page, and compressed.
-        memory::check(pretoken.len().saturating_mul(3)).map_err(io::Error::from)?;
-        memory::extend(&mut self.bytes, pretoken).map_err(io::Error::from)?;
-        self.ends.push(self.bytes.len());
-        Ok(())
-    }
-
-    fn write(
-        &mut self,
-        column: &mut parquet::column::writer::ColumnWriterImpl<'_, ByteArrayType>,
-    ) -> ParquetResult<()> {
-        let bytes = Bytes::from(std::mem::take(&mut self.bytes));
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        let values = starts.zip(&self.ends).map(|(start, &end)| bytes.slice(start..end).into());
-        let values: Vec<ByteArray> = values.collect();
-        column.write_batch(&values, Some(&DEFINED[..values.len()]), None)?;
-        self.ends.clear();
-        Ok(())
-    }
+    // The bytes are in memory three times: here, in a page, and compressed.
+    memory::check(bytes.len().saturating_mul(3)).map_err(io::Error::from)?;
+    let mut rest = Bytes::from(memory::copy(bytes).map_err(io::Error::from)?);
+    let next = |(pretoken, _): (&[u8], u64)| rest.split_to(pretoken.len()).into();
+    Ok(counts.range(batch.clone()).map(next).collect())
 }
 
 // ---------------------------------------------------------------------------- reading

@@ -154,7 +154,7 @@ cell!(u16, u32);
 impl<C: Cell> Cells<C> {
     fn new(counts: &Counts, range: Range<usize>, seed: &mut Seed) -> Result<Self> {
         // Each id stands for at least one byte, so the cells never exceed this and never move.
-        let capacity = range.len() * HEADER_CELLS + counts.bytes_of(&range);
+        let capacity = range.len() * HEADER_CELLS + counts.bytes_of(&range).len();
         let mut words = Self { cells: memory::with_room(capacity)? };
         let mut ids = Vec::new();
         for (pretoken, count) in counts.range(range) {
