@@ -104,7 +104,7 @@ impl CorpusFile {
 }
 
 /// A position in the files, at the start of a line or of a part of a text.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FilePlace {
     /// The index of the file.
     pub file: usize,
@@ -139,8 +139,9 @@ pub(crate) struct FileBlock {
     /// The position of the block in the corpus. The next block is at least three times the bytes of
     /// this one further, since an invalid byte is replaced by the three bytes of U+FFFD.
     pub(crate) position: u64,
-    /// The start of the block in the files.
+    /// The start of the block in the files, and that of the next one.
     pub(crate) start: FilePlace,
+    pub(crate) end: FilePlace,
     /// The index of the block in its file.
     pub(crate) unit: u64,
     /// Whether the block is the last of its file.
@@ -160,9 +161,7 @@ pub(crate) struct BlockReader {
     /// The files.
     pub(crate) files: Vec<CorpusFile>,
     bounds: Bounds,
-    /// Whether the blocks before the damage of a compressed file are read; the last one says what
-    /// the damage is.
-    keeps_damaged: bool,
+    skips: bool,
     open: Option<OpenFile>,
     /// The start of the next block, and its other numbers as in `FileBlock`.
     pub(crate) place: FilePlace,
@@ -176,16 +175,17 @@ pub(crate) struct BlockReader {
 }
 
 impl BlockReader {
-    /// Read `files` from `place` on, whose position in the corpus is `position`: within bounds, and
-    /// perhaps with the blocks before damage.
+    /// Read `files` from `place` on, whose position in the corpus is `position`. Within the bounds,
+    /// and if what cannot be read is skipped: the rest of a line that is too long, and the damaged
+    /// rest of a compressed file, of which the last block says what the damage is.
     pub(crate) fn new(
         files: Vec<CorpusFile>,
-        (bounds, keeps_damaged): (Bounds, bool),
+        (bounds, skips): (Bounds, bool),
         place: FilePlace,
         position: u64,
     ) -> Self {
         let (open, unit, order, packed) = Default::default();
-        Self { files, bounds, keeps_damaged, open, place, unit, order, position, packed }
+        Self { files, bounds, skips, open, place, unit, order, position, packed }
     }
 
     /// Read one file, whose compressed bytes come from `source`.
@@ -199,16 +199,10 @@ impl BlockReader {
     /// The next file, whose compressed bytes come from `source`, if there is one.
     fn opened(&self, source: Option<Source>) -> io::Result<OpenFile> {
         let (file, unpacked) = (&self.files[self.place.file], self.place.byte);
-        let kept = if self.keeps_damaged { file.compression } else { Compression::None };
         let source = file.open(source, unpacked, &self.packed)?;
-        let (rest, is_ended, damage, long_bytes) = Default::default();
-        let bounds = self.bounds;
-        Ok(OpenFile { source, bounds, kept, unpacked, rest, is_ended, damage, long_bytes })
-    }
-
-    /// Whether the last block stands for a line that is too long and was not read to its end.
-    pub(crate) fn is_in_long_line(&self) -> bool {
-        self.open.as_ref().is_some_and(|open| open.long_bytes > 0)
+        let (bounds, skips, compression) = (self.bounds, self.skips, file.compression);
+        let (rest, is_ended, damage) = Default::default();
+        Ok(OpenFile { source, bounds, skips, compression, unpacked, rest, is_ended, damage })
     }
 
     /// Stop reading: there are no further blocks.
@@ -229,6 +223,7 @@ impl BlockReader {
             order: self.order,
             position: self.position,
             start: self.place,
+            end: self.place,
             unit: self.unit,
             is_last: false,
             is_too_long: false,
@@ -251,6 +246,7 @@ impl BlockReader {
         if block.is_last {
             self.next_file();
         }
+        block.end = self.place;
         Ok(Some(block))
     }
 
@@ -280,8 +276,10 @@ struct OpenFile {
     /// The decompressed bytes that are still to be read.
     source: Source,
     bounds: Bounds,
-    /// The compression whose damage is recorded instead of returned.
-    kept: Compression,
+    /// Whether damage of the compressed file is recorded instead of returned, and long lines are
+    /// skipped.
+    skips: bool,
+    compression: Compression,
     /// The number of decompressed bytes that were read.
     unpacked: u64,
     /// Bytes that were read and are not in a block yet.
@@ -290,8 +288,6 @@ struct OpenFile {
     is_ended: bool,
     /// Why the file ends before its end, until it is passed on with a block.
     damage: Option<Reason>,
-    /// The bytes read so far of a line that is too long and must be skipped; 0 if there is none.
-    long_bytes: u64,
 }
 
 impl OpenFile {
@@ -302,7 +298,7 @@ impl OpenFile {
         let filled =
             if self.is_ended { Ok(0) } else { stream::fill(&mut self.source, bytes, most) };
         if let Err(error) = filled {
-            if !self.kept.is_damage(&error) {
+            if !self.skips || !self.compression.is_damage(&error) {
                 return Err(error);
             }
             // What was decompressed before the damage has been appended.
@@ -357,31 +353,23 @@ impl OpenFile {
         with_blank: bool,
         block: &mut FileBlock,
     ) -> io::Result<()> {
-        if self.long_bytes > 0 {
-            self.skip_line(place)?;
-            block.start = *place;
-        }
         let bytes = &mut block.bytes;
         memory::extend(bytes, &self.rest)?;
         self.rest.clear();
-        // What was read with the end of a line that is too long may hold whole lines, so the first
-        // search is over all bytes.
         let mut searched = 0;
         loop {
             self.fill(bytes)?;
             let cut = memrchr(b'\n', &bytes[searched..]).map(|at| searched + at + 1);
             searched = bytes.len();
-            block.is_too_long = cut.is_none() && bytes.len() > self.bounds.document_bytes;
             if let Some(cut) = cut {
                 memory::extend(&mut self.rest, &bytes[cut..])?;
                 bytes.truncate(cut);
-            } else if !block.is_too_long && !self.is_ended {
+            } else if bytes.len() > self.bounds.document_bytes {
+                return self.skip_line(place, block);
+            } else if !self.is_ended {
                 continue;
             }
-            if block.is_too_long {
-                self.long_bytes = bytes.len() as u64;
-                bytes.clear();
-            } else if self.damage.is_some() {
+            if self.damage.is_some() {
                 // The last line is incomplete.
                 self.rest.clear();
                 bytes.truncate(cut.unwrap_or(0));
@@ -389,29 +377,29 @@ impl OpenFile {
             place.byte += bytes.len() as u64;
             place.row += lines(bytes, block.start.byte == 0, with_blank).count() as u64;
             place.line += memchr_iter(b'\n', bytes).count() as u64;
-            block.is_last = self.is_ended && self.rest.is_empty() && !block.is_too_long;
+            block.is_last = self.is_ended && self.rest.is_empty();
             return Ok(());
         }
     }
 
-    /// Skip the rest of a line that is too long. `place` advances when the end of the line was
-    /// read.
-    fn skip_line(&mut self, place: &mut FilePlace) -> io::Result<()> {
-        let mut rest = std::mem::take(&mut self.rest);
-        let end = loop {
-            match memchr(b'\n', &rest) {
-                Some(end) => break end + 1,
-                None if self.is_ended => break rest.len(),
-                // Only the number of bytes is kept, so a line of any length takes little memory.
-                None => self.long_bytes += rest.len() as u64,
-            }
-            rest.clear();
-            self.fill(&mut rest)?;
-        };
-        place.byte += std::mem::take(&mut self.long_bytes) + end as u64;
+    /// Skip the rest of a line that is too long, of which the block has the start; or the rest of
+    /// the file, if nothing is skipped.
+    fn skip_line(&mut self, place: &mut FilePlace, block: &mut FileBlock) -> io::Result<()> {
+        place.byte += std::mem::take(&mut block.bytes).len() as u64;
         (place.line, place.row) = (place.line + 1, place.row + 1);
-        rest.drain(..end);
-        self.rest = rest;
+        block.is_too_long = true;
+        // Only a part of it is in memory, so a line of any length takes little.
+        let mut end = None;
+        while end.is_none() && self.skips && !self.is_ended {
+            self.rest.clear();
+            let mut bytes = std::mem::take(&mut self.rest);
+            self.fill(&mut bytes)?;
+            end = memchr(b'\n', &bytes).map(|at| at + 1);
+            self.rest = bytes;
+            place.byte += end.unwrap_or(self.rest.len()) as u64;
+        }
+        self.rest.drain(..end.unwrap_or(self.rest.len()));
+        block.is_last = !self.skips || (self.is_ended && self.rest.is_empty());
         Ok(())
     }
 }

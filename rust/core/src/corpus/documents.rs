@@ -44,7 +44,7 @@ pub struct DocumentOptions {
 }
 
 impl DocumentOptions {
-    /// The bounds, and whether what precedes the damage of a file is read.
+    /// The bounds, and whether what cannot be read is skipped.
     pub(crate) fn reading(&self) -> (Bounds, bool) {
         (self.bounds, self.on_error == OnError::Skip)
     }
@@ -106,9 +106,6 @@ impl Documents {
             let text = format!("the rest of the file cannot be read: {}", damage.text());
             documents.skip(row, 0, Reason::new(text, damage.hint))?;
         }
-        if let Some(most) = options.doc_cap {
-            documents.cap(most);
-        }
         Ok(documents)
     }
 
@@ -159,7 +156,7 @@ impl Documents {
         if !is_valid {
             self.replace_from(0)?;
         }
-        memory::push(&mut self.ends, self.bytes.len())
+        self.end(0, options.doc_cap)
     }
 
     fn read_lines(
@@ -213,7 +210,7 @@ impl Documents {
         } else {
             jsonl::read_field(line, options.field.as_bytes(), lossy, &mut self.bytes)?
         };
-        self.end(start, options.on_error)?;
+        self.end_checked(start, options)?;
         self.with_text += usize::from(has_text);
         Ok(())
     }
@@ -233,7 +230,7 @@ impl Documents {
             Err(Reason::new(text, DIVIDE).into())
         } else {
             memory::extend(&mut self.bytes, text)?;
-            self.end(start, options.on_error)
+            self.end_checked(start, options)
         };
         match read {
             Ok(()) => Ok(()),
@@ -248,15 +245,23 @@ impl Documents {
     }
 
     /// End the current text, which begins at `start`. It must be UTF-8, or is made so.
-    fn end(&mut self, start: usize, on_error: OnError) -> Scan<()> {
+    fn end_checked(&mut self, start: usize, options: &DocumentOptions) -> Scan<()> {
         match from_utf8(&self.bytes[start..]) {
             Ok(_) => {}
-            Err(_) if on_error == OnError::Replace => self.replace_from(start)?,
+            Err(_) if options.on_error == OnError::Replace => self.replace_from(start)?,
             Err(error) => {
                 return Err(Reason::new(not_utf8(error.valid_up_to()), REPAIR).into());
             }
         }
-        Ok(memory::push(&mut self.ends, self.bytes.len())?)
+        Ok(self.end(start, options.doc_cap)?)
+    }
+
+    /// End the current text after at most this many characters.
+    fn end(&mut self, start: usize, doc_cap: Option<usize>) -> Result<()> {
+        if let Some(most) = doc_cap {
+            self.bytes.truncate(start + first_chars(&self.bytes[start..], most));
+        }
+        memory::push(&mut self.ends, self.bytes.len())
     }
 
     /// Replace invalid UTF-8 by U+FFFD in the last text, which begins at `start`.
@@ -282,19 +287,6 @@ impl Documents {
     /// Record rows that cannot be read as skipped; 0 rows stand for the rest of the file.
     pub(crate) fn skip(&mut self, row: u64, rows: u64, reason: Reason) -> Result<()> {
         memory::push(&mut self.skipped, SkippedRows { file: self.file, row, rows, reason })
-    }
-
-    /// Keep the first `most` characters of each text.
-    pub(crate) fn cap(&mut self, most: usize) {
-        let (mut start, mut to) = (0, 0);
-        for end in &mut self.ends {
-            // Each text moves towards the start, over bytes that were dropped or moved already.
-            let length = first_chars(&self.bytes[start..*end], most);
-            self.bytes.copy_within(start..start + length, to);
-            (start, to) = (*end, to + length);
-            *end = to;
-        }
-        self.bytes.truncate(to);
     }
 
     /// Drop the texts after the one that takes the total above `most` characters; returns the
@@ -326,13 +318,13 @@ impl Documents {
         });
     }
 
-    /// Drop all documents; the next row is `row` of the file `file`.
+    /// Drop all documents; the next row is at this place.
     #[cfg(feature = "parquet")]
-    pub(crate) fn start_at(&mut self, file: usize, row: u64) {
+    pub(crate) fn start_at(&mut self, place: FilePlace) {
         self.bytes.clear();
         self.ends.clear();
         self.skipped.clear();
-        (self.file, self.first_row) = (file, row);
+        (self.file, self.first_row) = (place.file, place.row);
     }
 }
 
@@ -467,7 +459,8 @@ impl DocumentReader {
     pub fn read(&mut self) -> Result<Option<Documents>> {
         while let Some(mut block) = self.blocks.next(None)? {
             self.unpacked = block.unpacked;
-            if !self.is_selected(&block) {
+            let end_row = if block.is_last { u64::MAX } else { block.end.row };
+            if !self.selection.includes(block.unit, end_row) {
                 continue;
             }
             let file = &self.blocks.files[block.start.file];
@@ -479,14 +472,6 @@ impl DocumentReader {
             return Ok(Some(documents));
         }
         Ok(None)
-    }
-
-    fn is_selected(&self, block: &FileBlock) -> bool {
-        // The next block begins where this one ends, unless it is in another file or this one
-        // stands for a long line. Then the end is unknown here and is taken as after every row.
-        let next = self.blocks.place;
-        let is_open = next.file == block.start.file && !block.is_too_long;
-        self.selection.includes(block.unit, if is_open { next.row } else { u64::MAX })
     }
 
     /// The number of bytes read from the file, before decompression.

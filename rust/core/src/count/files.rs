@@ -11,7 +11,7 @@ use crate::corpus::{
 use crate::count::Counter;
 use crate::count::job::{
     CorpusPart, CountJob, CountProgress, Failure, FileCountOptions, OnProgress, PartCount, Parts,
-    Reached, Skips,
+    Reached,
 };
 use crate::error::{Error, Result};
 use crate::parallel::{self, lock};
@@ -36,9 +36,6 @@ impl Counter {
         options: &FileCountOptions,
         on_progress: &mut OnProgress<'_>,
     ) -> Result<()> {
-        if options.max_chars.is_some_and(|most| reached.chars > most) {
-            return Ok(());
-        }
         let threads = parallel::worth(self.tables.len(), total_size(files));
         let blocks = BlockReader::new(
             files.to_vec(),
@@ -49,41 +46,38 @@ impl Counter {
         let packed = Arc::clone(&blocks.packed);
         let (fields, unpacked) = Default::default();
         let parts = FileBlocks { files, blocks: Mutex::new(blocks), fields, packed, unpacked };
-        let (failure, mut skips, reported, last) =
-            self.add_parts(&parts, options, reached.chars, threads, on_progress);
-        let blocks = lock(&parts.blocks);
-        self.position = blocks.position;
-        let place = failure.as_ref().map_or(blocks.place, |failure| failure.place);
-        *reached = Reached { place, chars: last.chars };
-        if blocks.is_in_long_line() {
-            skips.remove(place.file, place.row); // the next call skips the line again
-        }
-        self.skips.append(&skips);
-        let end = failure.as_ref().map_or(u64::MAX, |failure| failure.number);
-        parts.check_fields(&options.documents.field, end)?;
-        reported.and(failure.map_or(Ok(()), |failure| Err(failure.error)))?;
-        on_progress(last)
+        let (end, done) = self.add_parts(&parts, reached, options, threads, on_progress);
+        self.position = lock(&parts.blocks).position;
+        parts.check_fields(&options.documents.field, end).and(done)
     }
 
-    /// Count the parts of a corpus. Returns the first error of a part, the documents skipped, the error
-    /// of `on_progress`, and the progress at the end.
+    /// Count the parts of a corpus from the position `reached` on. Returns the number of the first
+    /// part with an error as well.
     pub(super) fn add_parts(
         &mut self,
         parts: &impl Parts,
+        reached: &mut Reached,
         options: &FileCountOptions,
-        chars: u64,
         threads: usize,
         on_progress: &mut OnProgress<'_>,
-    ) -> (Option<Failure>, Skips, Result<()>, CountProgress) {
+    ) -> (u64, Result<()>) {
+        if options.max_chars.is_some_and(|most| reached.chars > most) {
+            return (0, Ok(()));
+        }
         let mut tables = std::mem::take(&mut self.tables);
-        let counted = [self.texts, self.text_bytes, chars];
-        let job = CountJob::new(&self.splitter, options, self.is_careful, counted);
-        let (skips, reported) = job.run(&mut tables[..threads], parts, on_progress);
+        let counted = [self.texts, self.text_bytes];
+        let job = CountJob::new(&self.splitter, options, self.is_careful, *reached, counted);
+        let reported = job.run(&mut tables[..threads], parts, on_progress);
         let (last, failure) = (job.progress(parts), lock(&job.failure).take());
         self.tables = tables;
         (self.texts, self.text_bytes) = (last.texts, last.text_bytes);
-        self.is_whole &= failure.as_ref().is_none_or(|failure| failure.is_clean);
-        (failure, skips, reported, last)
+        *reached = Reached { place: *lock(&job.reached), chars: last.chars };
+        self.skips.append(&lock(&job.skips));
+        let Some(failure) = failure else {
+            return (u64::MAX, reported.and_then(|()| on_progress(last)));
+        };
+        self.is_whole &= failure.is_clean;
+        (failure.number, reported.and(Err(failure.error)))
     }
 }
 
@@ -122,21 +116,20 @@ impl Parts for FileBlocks<'_> {
         let is_whole = doc_cap.is_none() && job.options.max_chars.is_none();
         let cuts = is_whole && on_error != OnError::Skip;
         let mut blocks = lock(&self.blocks);
-        let place = blocks.place;
         let next = blocks.next(cuts.then_some(job.splitter));
         let number = blocks.order; // of a block that could not be read
         drop(blocks);
         let block = next.unwrap_or_else(|error| {
             if error != Error::Interrupted {
                 self.close();
-                job.fail(Failure { number, place, error, is_clean: true });
+                job.fail(Failure { number, error, is_clean: true });
             }
             None
         });
         block.map(|content| {
             lock(&self.unpacked).push((content.start.file, content.unpacked));
             let positions = content.position..u64::MAX;
-            CorpusPart { number: content.order, place: content.start, positions, content }
+            CorpusPart { number: content.order, positions, content }
         })
     }
 
@@ -144,7 +137,7 @@ impl Parts for FileBlocks<'_> {
         let file = block.start.file;
         let options = &count.job.options.documents;
         let mut documents = Documents::of(&mut block, &self.files[file], options)?;
-        let counted = count.add(&mut documents, true);
+        let counted = count.add(&mut documents, block.end, true);
         if !count.is_clean {
             lock(&self.fields).entry(file).or_default().add(&documents, &block);
         }

@@ -15,7 +15,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use crate::corpus::{DocumentOptions, Documents, FilePlace, SkippedRows};
 use crate::count::table::CountTable;
 use crate::error::{Error, Result};
-use crate::parallel::{self, lock};
+use crate::parallel::{self, interrupt, lock};
 use crate::pretokenize::Splitter;
 
 /// How files are counted.
@@ -76,8 +76,6 @@ pub(super) trait Parts: Sync {
 /// A part of a corpus.
 pub(super) struct CorpusPart<C> {
     pub(super) number: u64,
-    /// Where it begins.
-    pub(super) place: FilePlace,
     /// Its positions in the corpus. All bytes beyond them share the last one, which is exact as well,
     /// because a single thread reads them in order.
     pub(super) positions: Range<u64>,
@@ -92,30 +90,32 @@ pub(super) struct CountJob<'a> {
     splits_first: bool,
     pub(super) turns: Option<Turns>,
     pub(super) failure: Mutex<Option<Failure>>,
-    skips: Mutex<Skips>,
+    pub(super) skips: Mutex<Skips>,
     /// The texts, their bytes, and the characters, if they are limited, that were counted.
     counted: [AtomicU64; 3],
+    /// The end of the last documents that were counted.
+    pub(super) reached: Mutex<FilePlace>,
 }
 
 /// The first error in the order of the parts.
 pub(super) struct Failure {
-    /// The number of the part, and where it begins.
+    /// The number of the part.
     pub(super) number: u64,
-    pub(super) place: FilePlace,
     pub(super) error: Error,
     /// Whether nothing of the part, and nothing after it, was counted.
     pub(super) is_clean: bool,
 }
 
 impl<'a> CountJob<'a> {
-    /// A job that goes on after these numbers of texts, bytes and characters. Parts are counted in
-    /// turns if there is a limit, or if the counter is careful; a careful counter also splits
+    /// A job that goes on at a position, after these numbers of texts and bytes. Parts are counted
+    /// in turns if there is a limit, or if the counter is careful; a careful counter also splits
     /// documents first, if the pattern may fail.
     pub(super) fn new(
         splitter: &'a Splitter,
         options: &'a FileCountOptions,
         is_careful: bool,
-        counted: [u64; 3],
+        reached: Reached,
+        [texts, bytes]: [u64; 2],
     ) -> Self {
         let in_turns = is_careful || options.max_chars.is_some();
         Self {
@@ -125,18 +125,19 @@ impl<'a> CountJob<'a> {
             turns: in_turns.then(Turns::default),
             failure: Mutex::default(),
             skips: Mutex::default(),
-            counted: counted.map(AtomicU64::new),
+            counted: [texts, bytes, reached.chars].map(AtomicU64::new),
+            reached: Mutex::new(reached.place),
         }
     }
 
     /// Count all parts, with each table in a thread of its own. `on_progress` is called regularly; its
-    /// error is returned, and stops the threads. Returns the documents skipped as well.
+    /// error is returned, and stops the threads.
     pub(super) fn run<P: Parts>(
         &self,
         tables: &mut [CountTable],
         parts: &P,
         on_progress: &mut OnProgress<'_>,
-    ) -> (Skips, Result<()>) {
+    ) -> Result<()> {
         let threads = tables.len();
         let tables = Mutex::new(tables.iter_mut().collect::<Vec<_>>());
         let table = || lock(&tables).pop();
@@ -146,24 +147,22 @@ impl<'a> CountJob<'a> {
             }
         };
         let report = |_| on_progress(self.progress(parts));
-        let done = parallel::ordered(vec![(); threads], threads, 0, |()| 0, table, run, report);
-        (std::mem::take(&mut *lock(&self.skips)), done)
+        parallel::ordered(vec![(); threads], threads, 0, |()| 0, table, run, report)
     }
 
     /// Count one part after another.
     fn count_parts<P: Parts>(&self, table: &mut CountTable, parts: &P) {
         while let Some(part) = parts.next(self) {
-            let CorpusPart { number, place, positions, content } = part;
-            let (has_turn, is_clean, is_over) = (false, true, false);
-            let mut count =
-                PartCount { job: self, table, number, positions, has_turn, is_clean, is_over };
+            let CorpusPart { number, positions, content } = part;
+            let (is_clean, is_over) = (true, false);
+            let mut count = PartCount { job: self, table, number, positions, is_clean, is_over };
             match parts.count(content, &mut count) {
                 Ok(()) => {}
                 Err(Error::Interrupted) if count.is_over => parts.close(),
                 Err(error) => {
                     let is_clean = count.is_clean;
                     parts.close();
-                    self.fail(Failure { number, place, error, is_clean });
+                    self.fail(Failure { number, error, is_clean });
                 }
             }
         }
@@ -209,21 +208,32 @@ impl<'a> CountJob<'a> {
 pub(super) struct PartCount<'j, 'a> {
     pub(super) job: &'j CountJob<'a>,
     table: &'j mut CountTable,
-    pub(super) number: u64,
+    number: u64,
     /// The positions of the next texts in the corpus.
     positions: Range<u64>,
-    pub(super) has_turn: bool,
     /// Whether nothing of the part was counted.
     pub(super) is_clean: bool,
-    /// Whether this or an earlier part had the last text.
-    pub(super) is_over: bool,
+    /// Whether this or an earlier part had the last text, or was left in the middle.
+    is_over: bool,
 }
 
 impl PartCount<'_, '_> {
-    /// Count the next documents of the part; `is_last` tells whether they are the last. Fails with
-    /// [`Error::Interrupted`] if no more documents are needed; then it [is over](Self::is_over).
-    pub(super) fn add(&mut self, documents: &mut Documents, is_last: bool) -> Result<()> {
+    /// Count the next documents of the part, which end at `end`; `is_last` tells whether they are
+    /// the last. Fails with [`Error::Interrupted`] if no more documents are needed, and if this
+    /// thread has to stop before the last ones.
+    pub(super) fn add(
+        &mut self,
+        documents: &mut Documents,
+        end: FilePlace,
+        is_last: bool,
+    ) -> Result<()> {
         let job = self.job;
+        if !is_last && interrupt::poll_now().is_err() {
+            // With turns, what remains of the part can be counted later.
+            job.turns.iter().for_each(|turns| turns.end_before(self.number));
+            self.is_over = job.turns.is_some();
+            return Err(Error::Interrupted);
+        }
         if job.splits_first {
             for (_, text) in documents.texts()? {
                 job.splitter.for_each(text, |_| ())?;
@@ -243,6 +253,8 @@ impl PartCount<'_, '_> {
             counted.fetch_add(more as u64, Ordering::Relaxed);
         }
         lock(&job.skips).add(&documents.skipped);
+        let mut reached = lock(&job.reached);
+        *reached = end.max(*reached);
         self.is_over = is_over;
         if is_over { Err(Error::Interrupted) } else { Ok(()) }
     }
@@ -251,14 +263,16 @@ impl PartCount<'_, '_> {
     /// Returns whether the limit is reached.
     fn take_turn(&mut self, documents: &mut Documents, is_last: bool) -> Result<bool> {
         let Some(turns) = &self.job.turns else { return Ok(false) };
-        if !self.has_turn && !turns.wait(self.number) {
+        if !turns.wait(self.number) {
             self.is_over = true;
             return Err(Error::Interrupted);
         }
-        self.has_turn = true;
         let is_over = self.job.limit(documents);
-        if is_last || is_over {
-            turns.pass(self.number, !is_over);
+        if is_over {
+            turns.end_before(self.number + 1);
+        }
+        if is_last {
+            turns.pass(self.number);
         }
         Ok(is_over)
     }
@@ -288,25 +302,21 @@ impl Default for Turns {
 
 impl Turns {
     /// Wait for the turn of a part. Returns whether it has one.
-    pub(super) fn wait(&self, part: u64) -> bool {
+    fn wait(&self, part: u64) -> bool {
         // An end wakes the threads that wait for a turn that will not come.
         let waits = |turn: &mut Turn| turn.next < part && part < turn.end;
         let waited = self.changed.wait_while(lock(&self.state), waits);
         part < waited.unwrap_or_else(PoisonError::into_inner).end
     }
 
-    /// End the turn of a part; `goes_on` tells whether another one may follow.
-    pub(super) fn pass(&self, part: u64, goes_on: bool) {
-        let mut turn = lock(&self.state);
-        turn.next = part + 1;
-        if !goes_on {
-            turn.end = turn.end.min(part + 1);
-        }
+    /// End the turn of a part.
+    fn pass(&self, part: u64) {
+        lock(&self.state).next = part + 1;
         self.changed.notify_all();
     }
 
     /// Give no turn to this part and later ones.
-    pub(super) fn end_before(&self, part: u64) {
+    fn end_before(&self, part: u64) {
         let mut turn = lock(&self.state);
         turn.end = turn.end.min(part);
         self.changed.notify_all();
@@ -340,12 +350,6 @@ impl Skips {
                 self.first.truncate(MAX_RANGES);
             }
         }
-    }
-
-    /// Remove a document that was added.
-    pub(crate) fn remove(&mut self, file: usize, row: u64) {
-        self.documents -= 1;
-        self.first.retain(|skip| (skip.file, skip.row) != (file, row));
     }
 
     /// Add all documents of `other`.

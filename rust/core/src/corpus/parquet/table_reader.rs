@@ -71,9 +71,6 @@ impl TableReader {
             // A row group of which no row was read has ended.
             if open.row > documents.first_row {
                 self.open = Some(open);
-                if let Some(most) = self.options.doc_cap {
-                    documents.cap(most);
-                }
                 return Ok(Some(documents));
             }
         }
