@@ -281,8 +281,7 @@ impl CountsFile {
         let file = TablePlace::Path(self.path.clone()).open()?;
         // A page may be as large as its largest pretoken; `Pages` checks that there is enough
         // memory.
-        let pages = Pages::new(file, chunk, usize::try_from(rows)?, usize::MAX);
-        let pages = catch_panic(|| pages)?;
+        let pages = catch_panic(|| Pages::new(file, chunk, usize::MAX))?;
         let reader = ColumnReaderImpl::new(chunk.column_descr_ptr(), Box::new(pages));
         Ok(NonNulls { reader, levels: Vec::new(), values: Vec::new() })
     }

@@ -9,8 +9,7 @@
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::{fmt, io};
+use std::{fmt, io, vec};
 
 use parquet::basic::{Compression, ConvertedType, LogicalType, Type};
 use parquet::column::page::{PageMetadata, PageReader};
@@ -22,7 +21,9 @@ use parquet::file::reader::Length;
 use parquet::schema::types::ColumnDescriptor;
 
 use crate::corpus::parquet::footer::read_footer;
-use crate::corpus::parquet::source::{self, Pages, ReadSeek, SharedFile, TablePlace, general};
+use crate::corpus::parquet::source::{
+    self, Pages, ReadSeek, TablePlace, TableSource, because, general,
+};
 use crate::corpus::stream::stand_in_at;
 use crate::error::{Error, Hint, OTHER_COLUMN, RENDER, Reason, Result};
 
@@ -83,9 +84,9 @@ impl fmt::Debug for Table {
 
 impl Table {
     /// Open the column `name` of the file at the path, or of `object`.
-    fn open(path: &Path, object: Option<SharedFile>, name: &str) -> Result<Self> {
+    fn open(path: &Path, object: Option<TableSource>, name: &str) -> Result<Self> {
         let of_path = || TablePlace::Path(path.to_owned());
-        let place = object.map_or_else(of_path, |object| TablePlace::Object(Arc::new(object)));
+        let place = object.map_or_else(of_path, TablePlace::Object);
         let opened = || {
             let source = place.open()?;
             let metadata = read_footer(&source).map_err(|error| not_parquet(path, error))?;
@@ -152,7 +153,8 @@ impl TextColumn {
         path: &Path,
         name: &str,
     ) -> Result<Self> {
-        let files = vec![Table::open(path, Some(SharedFile::windowed(source, size)), name)?];
+        let source = TableSource::windowed(source, size);
+        let files = vec![Table::open(path, Some(source), name)?];
         Ok(Self { files, most_page_bytes: usize::MAX })
     }
 
@@ -182,10 +184,8 @@ impl TextColumn {
 
     /// The rows of one file from the row `row` on, as [`ranges`](Self::ranges) gives them.
     pub fn ranges_of_file(&self, file: usize, row: usize) -> Result<Vec<RowRange>> {
-        let of_groups = (0..self.groups(file)).map(|group| {
-            let ranges = catch_panic(|| self.ranges_of_group(file, group));
-            ranges.map_err(|error| unreadable(self.path(file), error))
-        });
+        let of_group = |group| self.read(file, || self.ranges_of_group(file, group));
+        let of_groups = (0..self.groups(file)).map(of_group);
         let mut ranges = of_groups.collect::<Result<Vec<_>>>()?.concat();
         for range in &mut ranges {
             let before = row.saturating_sub(self.first_row(file, range.group));
@@ -271,10 +271,17 @@ impl TextColumn {
 
     /// The pages of the column in a row group.
     fn pages(&self, file: usize, group: usize) -> ParquetResult<Pages> {
-        let (place, chunk) = (&self.files[file].place, self.chunk(file, group));
-        let rows = usize::try_from(chunk.num_values())?;
-        let file = place.open()?;
-        catch_panic(|| Pages::new(file, chunk, rows, self.most_page_bytes))
+        let source = self.files[file].place.open()?;
+        Pages::new(source, self.chunk(file, group), self.most_page_bytes)
+    }
+
+    /// Read a part of a file, which may be damaged.
+    pub(crate) fn read<T>(
+        &self,
+        file: usize,
+        read: impl FnOnce() -> ParquetResult<T>,
+    ) -> Result<T> {
+        catch_panic(read).map_err(|error| unreadable(self.path(file), error))
     }
 
     /// The approximate number of bytes of text in a range.
@@ -299,7 +306,7 @@ impl TextColumn {
         let first = self.first_row(range.file, range.group);
         let mut reader = RowReader::open(self, range)?;
         while let Some((row, text)) = reader.next(self)? {
-            sink((first + row) as u64, text)?;
+            sink((first + row) as u64, text.data())?;
         }
         Ok(())
     }
@@ -330,71 +337,53 @@ pub(crate) struct RowReader {
     /// The range without the rows decoded so far.
     range: RowRange,
     column: ColumnReaderImpl<ByteArrayType>,
-    /// The definition levels of the decoded rows, and the texts of those that are not null.
-    levels: Vec<i16>,
-    texts: Vec<ByteArray>,
-    /// The number of decoded rows, of those among them that were returned, and of the returned
-    /// texts.
-    decoded: usize,
-    returned: usize,
-    returned_texts: usize,
+    /// The decoded rows that were not returned yet.
+    decoded: vec::IntoIter<ByteArray>,
 }
 
 impl RowReader {
     /// Start to read a range of rows, which the files must have. Fails if the file cannot be read.
     pub(crate) fn open(of: &TextColumn, range: &RowRange) -> Result<Self> {
-        let RowRange { file, group, rows } = range;
-        let unreadable = |error| unreadable(&of.files[*file].path, error);
-        let pages = Box::new(of.pages(*file, *group).map_err(unreadable)?);
-        let chunk = of.chunk(*file, *group);
-        let mut column = ColumnReaderImpl::new(chunk.column_descr_ptr(), pages);
-        let step = if source::shares_prefixes(chunk) { 1 } else { rows.start.max(1) };
-        let mut steps = (0..rows.start).step_by(step);
-        catch_panic(|| steps.try_for_each(|_| column.skip_records(step).map(|_| ())))
-            .map_err(unreadable)?;
-        let (range, levels, texts) = (range.clone(), Vec::new(), Vec::new());
-        Ok(Self { range, column, levels, texts, decoded: 0, returned: 0, returned_texts: 0 })
+        let &RowRange { file, group, ref rows } = range;
+        let column = of.read(file, || {
+            let (chunk, pages) = (of.chunk(file, group), of.pages(file, group)?);
+            let mut column = ColumnReaderImpl::new(chunk.column_descr_ptr(), Box::new(pages));
+            let step = if source::shares_prefixes(chunk) { 1 } else { rows.start.max(1) };
+            let mut steps = (0..rows.start).step_by(step);
+            steps.try_for_each(|_| column.skip_records(step).map(drop))?;
+            Ok(column)
+        })?;
+        Ok(Self { range: range.clone(), column, decoded: Vec::new().into_iter() })
     }
 
     /// The index in the row group and the bytes of the next row; a null has no bytes. `of` must be
     /// the column passed to [`open`](Self::open). Fails if the file cannot be read.
-    pub(crate) fn next(&mut self, of: &TextColumn) -> Result<Option<(usize, &[u8])>> {
-        let path = &of.files[self.range.file].path;
-        if self.returned == self.decoded {
-            if Range::is_empty(&self.range.rows) {
-                return Ok(None);
-            }
-            self.decode(of).map_err(|error| unreadable(path, error))?;
+    pub(crate) fn next(&mut self, of: &TextColumn) -> Result<Option<(usize, ByteArray)>> {
+        if self.decoded.len() == 0 && !Range::is_empty(&self.range.rows) {
+            self.decoded = of.read(self.range.file, || self.decode(of))?.into_iter();
         }
         // The start of the range has moved beyond the decoded rows already.
-        let row = self.range.rows.start - self.decoded + self.returned;
-        let is_null = self.levels.get(self.returned) == Some(&0);
-        self.returned += 1;
-        if is_null {
-            return Ok(Some((row, &[])));
-        }
-        // Nulls have a level but no text, so texts are counted apart from rows.
-        self.returned_texts += 1;
-        match self.texts.get(self.returned_texts - 1) {
-            Some(text) => Ok(Some((row, text.data()))),
-            None => Err(unreadable(path, missing(row))),
-        }
+        let row = self.range.rows.start - self.decoded.len();
+        Ok(self.decoded.next().map(|text| (row, text)))
     }
 
     /// Decode the next rows.
-    fn decode(&mut self, of: &TextColumn) -> ParquetResult<()> {
-        let Self { range: RowRange { file, group, rows }, column, levels, texts, .. } = self;
-        levels.clear();
-        texts.clear();
+    fn decode(&mut self, of: &TextColumn) -> ParquetResult<Vec<ByteArray>> {
+        let RowRange { file, group, rows } = &mut self.range;
+        let (mut levels, mut texts) = (Vec::new(), Vec::new());
         let most = rows_at_once(of.chunk(*file, *group)).min(rows.len());
-        let (count, ..) = catch_panic(|| column.read_records(most, Some(levels), None, texts))?;
+        let read = self.column.read_records(most, Some(&mut levels), None, &mut texts);
+        let (count, ..) = read?;
         // By the footer the range has more rows, but the row group has ended.
         if count == 0 {
             return Err(missing(rows.start));
         }
+        // Nulls have a level but no text.
+        let mut texts = texts.into_iter();
+        let row = |row| if levels.get(row) == Some(&0) { Some("".into()) } else { texts.next() };
+        let decoded: Option<_> = (0..count).map(row).collect();
         rows.start += count;
-        (self.decoded, self.returned, self.returned_texts) = (count, 0, 0);
-        Ok(())
+        decoded.ok_or_else(|| missing(rows.start))
     }
 }
 
@@ -419,12 +408,9 @@ pub(crate) fn catch_panic<T>(read: impl FnOnce() -> ParquetResult<T>) -> Parquet
 fn not_parquet(path: &Path, error: ParquetError) -> ParquetError {
     match (error, stand_in_at(path)) {
         (ParquetError::External(inner), _) => ParquetError::External(inner),
-        (_, Some(reason)) => ParquetError::External(Box::new(reason)),
+        (_, Some(reason)) => because(reason),
         (ParquetError::General(reason) | ParquetError::EOF(reason), None) => {
-            ParquetError::External(Box::new(Reason::new(
-                reason,
-                const { &Hint::new("download or write it again") },
-            )))
+            because(Reason::new(reason, const { &Hint::new("download or write it again") }))
         }
         (other, None) => other,
     }
@@ -459,7 +445,7 @@ fn find(metadata: &ParquetMetaData, name: &str) -> ParquetResult<usize> {
         None if !names.contains(&name) => {
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             let text = format!("it has no column '{name}'; it has {names}");
-            Err(ParquetError::External(Box::new(Reason::new(text, OTHER_COLUMN))))
+            Err(because(Reason::new(text, OTHER_COLUMN)))
         }
         Some(column) => {
             let kind = schema.column(column).physical_type();
@@ -467,7 +453,7 @@ fn find(metadata: &ParquetMetaData, name: &str) -> ParquetResult<usize> {
         }
         None => {
             let text = format!("its column '{name}' is nested, not text");
-            Err(ParquetError::External(Box::new(Reason::new(text, RENDER))))
+            Err(because(Reason::new(text, RENDER)))
         }
     }
 }
@@ -496,11 +482,8 @@ pub(crate) fn check_chunk(chunk: &ColumnChunkMetaData) -> ParquetResult<()> {
     match chunk.compression() {
         // The crate ignores the stated size of a page in the old LZ4.
         old @ (Compression::LZO | Compression::LZ4) => {
-            let reason = Reason::new(
-                format!("it is compressed with {old}"),
-                const { &Hint::new("write it with zstd or LZ4_RAW") },
-            );
-            Err(ParquetError::External(Box::new(reason)))
+            let hint = const { &Hint::new("write it with zstd or LZ4_RAW") };
+            Err(because(Reason::new(format!("it is compressed with {old}"), hint)))
         }
         Compression::ZSTD(_) if !cfg!(feature = "zstd") => {
             Err(general("it is compressed with zstd; build bytepair with its feature `zstd`"))

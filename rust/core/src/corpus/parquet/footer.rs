@@ -178,17 +178,8 @@ impl Thrift<'_> {
         self.0.split_off(..usize::try_from(count).ok()?).map(drop)
     }
 
-    /// A number, as the crate reads it, but of no more than 64 bits.
     fn number(&mut self) -> Option<u64> {
-        let mut number = 0;
-        for shift in (0..70).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(number);
-            }
-        }
-        None
+        varint(&mut self.0)
     }
 
     /// The type and the id of a field of a struct; the type 0 ends it.
@@ -235,6 +226,20 @@ impl Thrift<'_> {
             _ => None,
         }
     }
+}
+
+/// A number of at most 64 bits, seven in each byte, the lowest first; all bytes but the last have a
+/// high bit.
+pub(super) fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..70).step_by(7) {
+        let byte = *bytes.split_off_first()?;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 
-use crate::corpus::parquet::footer::PageHeader;
+use crate::corpus::parquet::footer::{PageHeader, varint};
 use crate::error::{Grouped, Reason, SMALLER_PAGES};
 use crate::memory;
 use crate::parallel::lock;
@@ -34,24 +34,24 @@ pub trait ReadSeek: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
-type FileBox = Box<dyn ReadSeek>;
-
-/// A file that several readers share.
-pub(crate) struct SharedFile {
+/// The bytes of a parquet file, which several readers share: a source for the parquet crate.
+#[derive(Clone)]
+pub(crate) struct TableSource {
     size: u64,
     /// The offset of the next byte, unless the last read failed, and the file. Its buffer serves
     /// reads that are close to each other; a large read goes around it.
-    file: Mutex<(Option<u64>, BufReader<FileBox>)>,
+    file: Arc<Mutex<(Option<u64>, BufReader<Box<dyn ReadSeek>>)>>,
 }
 
-impl SharedFile {
+impl TableSource {
     /// An object of the caller, each of whose reads is expensive.
-    pub(crate) fn windowed(file: FileBox, size: u64) -> Self {
+    pub(crate) fn windowed(file: Box<dyn ReadSeek>, size: u64) -> Self {
         Self::new(file, size, WINDOW_BYTES)
     }
 
-    fn new(file: FileBox, size: u64, buffer_bytes: usize) -> Self {
-        Self { size, file: Mutex::new((None, BufReader::with_capacity(buffer_bytes, file))) }
+    fn new(file: Box<dyn ReadSeek>, size: u64, buffer_bytes: usize) -> Self {
+        let file = (None, BufReader::with_capacity(buffer_bytes, file));
+        Self { size, file: Arc::new(Mutex::new(file)) }
     }
 
     /// Read bytes from `offset` on into `buffer`; returns how many were read, 0 at the end.
@@ -65,6 +65,10 @@ impl SharedFile {
         *next = Some(offset + count as u64);
         Ok(count)
     }
+
+    fn reader(&self, offset: u64) -> OffsetReader {
+        OffsetReader { source: self.clone(), offset }
+    }
 }
 
 /// The location of a parquet file.
@@ -73,35 +77,26 @@ pub(crate) enum TablePlace {
     /// A local file. Each reader opens it again, so that only files being read are open.
     Path(PathBuf),
     /// An object of the caller.
-    Object(Arc<SharedFile>),
+    Object(TableSource),
 }
 
 impl TablePlace {
     pub(crate) fn open(&self) -> io::Result<TableSource> {
-        Ok(TableSource(match self {
-            Self::Object(source) => Arc::clone(source),
+        match self {
+            Self::Object(source) => Ok(source.clone()),
             Self::Path(path) => {
                 let file = File::open(path)?;
                 let size = file.metadata()?.len();
-                Arc::new(SharedFile::new(Box::new(file), size, LOCAL_BYTES))
+                Ok(TableSource::new(Box::new(file), size, LOCAL_BYTES))
             }
-        }))
+        }
     }
 }
-
-/// A source for the parquet crate.
-pub(crate) struct TableSource(Arc<SharedFile>);
 
 /// Reads a source from an offset on.
 pub(crate) struct OffsetReader {
-    source: Arc<SharedFile>,
+    source: TableSource,
     offset: u64,
-}
-
-impl TableSource {
-    fn reader(&self, offset: u64) -> OffsetReader {
-        OffsetReader { source: Arc::clone(&self.0), offset }
-    }
 }
 
 impl Read for OffsetReader {
@@ -114,7 +109,7 @@ impl Read for OffsetReader {
 
 impl Length for TableSource {
     fn len(&self) -> u64 {
-        self.0.size
+        self.size
     }
 }
 
@@ -128,7 +123,7 @@ impl ChunkReader for TableSource {
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
         let eof = || ParquetError::EOF("a page exceeds the end of the file".to_owned());
         // The header may claim any length.
-        if start.saturating_add(length as u64) > self.0.size {
+        if start.saturating_add(length as u64) > self.size {
             return Err(eof());
         }
         let mut bytes = memory::zeros(length).map_err(io::Error::from)?;
@@ -168,15 +163,15 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// The pages of a chunk of `rows` rows of a flat column. A page of more than `most_bytes`
-    /// decompressed bytes is an error.
+    /// The pages of a chunk of a flat column. A page of more than `most_bytes` decompressed bytes
+    /// is an error.
     pub(crate) fn new(
         file: TableSource,
         chunk: &ColumnChunkMetaData,
-        rows: usize,
         most_bytes: usize,
     ) -> Result<Self> {
         let (file, compression) = (Arc::new(file), chunk.compression());
+        let rows = usize::try_from(chunk.num_values())?;
         let has_levels = chunk.column_descr().max_def_level() > 0;
         let shares_prefixes = shares_prefixes(chunk);
         let reader = if matches!(compression, Compression::GZIP(_) | Compression::BROTLI(_)) {
@@ -303,6 +298,11 @@ pub(crate) fn general(reason: impl Into<String>) -> ParquetError {
     ParquetError::General(reason.into())
 }
 
+/// The error for a reason with a hint.
+pub(super) fn because(reason: Reason) -> ParquetError {
+    ParquetError::External(Box::new(reason))
+}
+
 /// Whether a text may share a prefix with the one before, and so be much longer than its stored bytes.
 pub(super) fn shares_prefixes(chunk: &ColumnChunkMetaData) -> bool {
     chunk.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY)
@@ -340,15 +340,17 @@ fn levels_bytes(page: &Page, has_levels: bool) -> Option<usize> {
 /// and the first of them) precedes the blocks: in each, the smallest difference, the width in bits
 /// of each part, and the parts. Source: the specification of parquet, `Encodings.md`.
 fn skip_deltas(bytes: &mut &[u8], most: u64) -> Result<()> {
-    let (block, parts, count) = (varint(bytes)?, varint(bytes)?, varint(bytes)?);
-    varint(bytes)?;
+    let number =
+        |bytes: &mut _| varint(bytes).ok_or_else(|| general("a number of a page is damaged"));
+    let (block, parts, count) = (number(bytes)?, number(bytes)?, number(bytes)?);
+    number(bytes)?;
     let part = block.checked_div(parts).unwrap_or(0);
     if count > most || part == 0 {
         return Err(wrong_count());
     }
     let mut left = count.saturating_sub(1);
     while left > 0 {
-        varint(bytes)?;
+        number(bytes)?;
         for &width in take(bytes, parts)? {
             if left > 0 {
                 take(bytes, part.saturating_mul(u64::from(width)) / 8)?;
@@ -369,7 +371,7 @@ impl PageReader for Pages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let Some((_, bytes)) = self.peek()? else { return Ok(None) };
         if bytes > self.most_bytes {
-            return Err(ParquetError::External(Box::new(too_large(bytes, self.most_bytes))));
+            return Err(because(too_large(bytes, self.most_bytes)));
         }
         // Both the compressed and the decompressed page are in memory.
         memory::check(bytes.saturating_mul(2)).map_err(io::Error::from)?;
@@ -412,19 +414,6 @@ fn take<'b>(bytes: &mut &'b [u8], count: u64) -> Result<&'b [u8]> {
     bytes.split_off(..usize::try_from(count)?).ok_or_else(wrong_count)
 }
 
-/// A number of which each byte has seven bits, the lowest first, and a high bit in all but the last.
-fn varint(bytes: &mut impl Read) -> Result<u64> {
-    let (mut number, mut byte) = (0, [0]);
-    for shift in (0..64).step_by(7) {
-        bytes.read_exact(&mut byte)?;
-        number |= u64::from(byte[0] & 0x7F) << shift;
-        if byte[0] < 0x80 {
-            return Ok(number);
-        }
-    }
-    Err(general("a number of a page is damaged"))
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -453,7 +442,7 @@ mod tests {
             (0..3_000_000_u32).map(|n| n.wrapping_mul(97).to_le_bytes()[1]).collect();
         let reads = Arc::default();
         let object = InMemory(io::Cursor::new(bytes.clone()), Arc::clone(&reads));
-        let source = SharedFile::windowed(Box::new(object), 3_000_000);
+        let source = TableSource::windowed(Box::new(object), 3_000_000);
         for start in (0..3_000_000).step_by(7919) {
             let mut some = vec![0; 100.min(bytes.len() - start)];
             let mut filled = 0;

@@ -3,12 +3,11 @@
 //! An invalid document, a page that is too large, or the rest of a damaged row group is an error,
 //! or is skipped and recorded with its rows and the reason.
 
+use std::ops::Range;
 use std::vec;
 
 use crate::corpus::documents::{DocumentOptions, DocumentSelection, Documents, OnError};
-use crate::corpus::parquet::column::{
-    RowRange, RowReader, Span, TextColumn, catch_panic, unreadable,
-};
+use crate::corpus::parquet::column::{RowRange, RowReader, Span, TextColumn};
 use crate::error::{Error, Result};
 
 /// Reads the documents of a column of one parquet file, in order.
@@ -31,12 +30,6 @@ struct OpenGroup {
     /// The remaining spans, and the reader of the current one.
     spans: vec::IntoIter<Span>,
     reader: Option<RowReader>,
-}
-
-impl std::fmt::Debug for TableReader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TableReader").field("column", &self.column).finish_non_exhaustive()
-    }
 }
 
 impl TableReader {
@@ -82,16 +75,14 @@ impl TableReader {
             self.group = unit + 1;
             let [start, end] = [unit, unit + 1].map(|group| self.column.first_row(0, group) as u64);
             if self.selection.includes(unit as u64, end) {
-                let spans = catch_panic(|| self.column.spans(0, unit));
-                let spans = spans.map_err(|error| unreadable(self.column.path(0), error))?;
+                let mut spans = self.column.read(0, || self.column.spans(0, unit))?;
                 let row = self.selection.first_row.max(start);
                 let skipped = usize::try_from(row - start).unwrap_or(usize::MAX);
-                let left = spans.into_iter().map(|span| {
-                    let rows = span.rows.start.max(skipped)..span.rows.end;
-                    Span { rows, ..span }
-                });
-                let left: Vec<_> = left.filter(|span| !span.rows.is_empty()).collect();
-                let spans = left.into_iter();
+                for span in &mut spans {
+                    span.rows.start = span.rows.start.max(skipped);
+                }
+                spans.retain(|span| !Range::is_empty(&span.rows));
+                let spans = spans.into_iter();
                 return Ok(Some(OpenGroup { unit, row, end, spans, reader: None }));
             }
         }
@@ -143,7 +134,7 @@ impl OpenGroup {
             match reader.next(column).map_err(to_end)? {
                 Some((_, text)) => {
                     let place = (column.path(0), row);
-                    documents.read_row(place, text, options).map_err(to_end)?;
+                    documents.read_row(place, text.data(), options).map_err(to_end)?;
                     self.row += 1;
                 }
                 None => self.reader = None,
