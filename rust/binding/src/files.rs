@@ -168,8 +168,8 @@ impl PyDocumentReader {
                 .map(|table| FileReader::Table(Box::new(table)))
         } else {
             let (file, source) = (file.file()?, object.map(|object| object as _));
-            py.detach(|| DocumentReader::new(file, source, options, selection))
-                .map(|reader| FileReader::Blocks(Box::new(reader)))
+            let reader = DocumentReader::new(file, source, options, selection);
+            Ok(FileReader::Blocks(Box::new(reader)))
         };
         let reader = Mutex::new(interrupt::or(errors::checked(reader))?);
         Ok(Self { reader })

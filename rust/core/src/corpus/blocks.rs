@@ -132,7 +132,7 @@ impl Default for Bounds {
 }
 
 /// A part of a file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct FileBlock {
     /// The index of the block among all blocks that were read.
     pub(crate) order: u64,
@@ -160,6 +160,7 @@ pub(crate) struct FileBlock {
 pub(crate) struct BlockReader {
     /// The files.
     pub(crate) files: Vec<CorpusFile>,
+    source: Option<Source>,
     bounds: Bounds,
     skips: bool,
     open: Option<OpenFile>,
@@ -175,34 +176,33 @@ pub(crate) struct BlockReader {
 }
 
 impl BlockReader {
-    /// Read `files` from `place` on, whose position in the corpus is `position`. Within the bounds,
-    /// and if what cannot be read is skipped: the rest of a line that is too long, and the damaged
-    /// rest of a compressed file, of which the last block says what the damage is.
+    /// Read `files` from `place` on, whose position in the corpus is `position`; the compressed
+    /// bytes of the first one come from `source`, if there is one. Within the bounds, and if what
+    /// cannot be read is skipped: the rest of a line that is too long, and the damaged rest of a
+    /// compressed file, of which the last block says what the damage is.
     pub(crate) fn new(
         files: Vec<CorpusFile>,
+        source: Option<Source>,
         (bounds, skips): (Bounds, bool),
         place: FilePlace,
         position: u64,
     ) -> Self {
         let (open, unit, order, packed) = Default::default();
-        Self { files, bounds, skips, open, place, unit, order, position, packed }
+        Self { files, source, bounds, skips, open, place, unit, order, position, packed }
     }
 
-    /// Read one file, whose compressed bytes come from `source`.
-    pub(crate) fn of_source(file: CorpusFile, source: Source, how: (Bounds, bool)) -> Result<Self> {
-        let mut reader = Self::new(vec![file], how, FilePlace::default(), 0);
-        let opened = reader.opened(Some(source));
-        reader.open = Some(opened.map_err(|error| reader.files[0].unreadable(&error))?);
-        Ok(reader)
-    }
-
-    /// The next file, whose compressed bytes come from `source`, if there is one.
-    fn opened(&self, source: Option<Source>) -> io::Result<OpenFile> {
-        let (file, unpacked) = (&self.files[self.place.file], self.place.byte);
-        let source = file.open(source, unpacked, &self.packed)?;
-        let (bounds, skips, compression) = (self.bounds, self.skips, file.compression);
-        let (rest, is_ended, damage) = Default::default();
-        Ok(OpenFile { source, bounds, skips, compression, unpacked, rest, is_ended, damage })
+    /// Open the file at the place, if that is not done.
+    fn opened(&mut self) -> io::Result<&mut OpenFile> {
+        if self.open.is_none() {
+            let (file, unpacked) = (&self.files[self.place.file], self.place.byte);
+            let source = file.open(self.source.take(), unpacked, &self.packed)?;
+            let (bounds, skips, compression) = (self.bounds, self.skips, file.compression);
+            let (rest, is_ended, damage) = Default::default();
+            let open =
+                OpenFile { source, bounds, skips, compression, unpacked, rest, is_ended, damage };
+            self.open = Some(open);
+        }
+        Ok(self.open.as_mut().expect("opened above"))
     }
 
     /// Stop reading: there are no further blocks.
@@ -223,13 +223,8 @@ impl BlockReader {
             order: self.order,
             position: self.position,
             start: self.place,
-            end: self.place,
             unit: self.unit,
-            is_last: false,
-            is_too_long: false,
-            damage: None,
-            unpacked: 0,
-            bytes: Vec::new(),
+            ..FileBlock::default()
         };
         if let Err(error) = self.read(splitter, &mut block) {
             let error = self.files[self.place.file].unreadable(&error);
@@ -252,16 +247,15 @@ impl BlockReader {
 
     /// Read the bytes of a block.
     fn read(&mut self, splitter: Option<&Splitter>, block: &mut FileBlock) -> io::Result<()> {
-        if self.open.is_none() {
-            self.open = Some(self.opened(None)?);
-        }
-        let (open, place) = (self.open.as_mut().expect("opened above"), &mut self.place);
-        match self.files[place.file].kind {
-            FileKind::Text => open.text(place, splitter, block)?,
-            FileKind::Jsonl => open.lines(place, false, block)?,
-            FileKind::Lines => open.lines(place, true, block)?,
+        let (kind, mut place) = (self.files[self.place.file].kind, self.place);
+        let open = self.opened()?;
+        match kind {
+            FileKind::Text => open.text(&mut place, splitter, block)?,
+            FileKind::Jsonl => open.lines(&mut place, false, block)?,
+            FileKind::Lines => open.lines(&mut place, true, block)?,
         }
         (block.damage, block.unpacked) = (open.damage.take(), open.unpacked);
+        self.place = place;
         Ok(())
     }
 

@@ -131,24 +131,24 @@ impl Documents {
         options: &DocumentOptions,
     ) -> Result<()> {
         let path = || file.path.display().to_string();
-        let wrong = |reason| Error::Document { place: path(), reason };
         if block.is_too_long {
             let reason = longer_than("document", options.bounds.document_bytes);
-            return self.skip_or_fail(0, reason, options.on_error, wrong);
+            return self.skip_or_fail(0, reason, options.on_error, path);
         }
         if block.damage.is_some() {
             return Ok(()); // the document is incomplete
         }
         if let Some(reason) = pointer(&block.bytes).filter(|_| block.start.byte == 0) {
-            return self.skip_or_fail(0, reason, options.on_error, wrong);
+            return self.skip_or_fail(0, reason, options.on_error, path);
         }
         let valid = from_utf8(&block.bytes).map_err(|error| error.valid_up_to());
-        if let Err(at) = valid
-            && options.on_error != OnError::Replace
-        {
-            let at = usize::try_from(block.start.byte).unwrap_or(usize::MAX).saturating_add(at);
-            let wrong = |_| Error::FileNotUtf8 { path: path(), at };
-            return self.skip_or_fail(0, not_utf8(at).into(), options.on_error, wrong);
+        match (valid, options.on_error) {
+            (Err(at), OnError::Skip) => return self.skip(0, 1, not_utf8(at)),
+            (Err(at), OnError::Strict) => {
+                let start = usize::try_from(block.start.byte).unwrap_or(usize::MAX);
+                return Err(Error::FileNotUtf8 { path: path(), at: start.saturating_add(at) });
+            }
+            _ => {}
         }
         let is_valid = valid.is_ok();
         // The text is the block itself, so it is not copied.
@@ -165,34 +165,25 @@ impl Documents {
         file: &CorpusFile,
         options: &DocumentOptions,
     ) -> Result<()> {
-        let error_at = |line| {
-            let place = format!("{}, line {}", file.path.display(), block.start.line + line + 1);
-            move |reason| Error::Document { place, reason }
-        };
+        let path = || file.path.display().to_string();
+        let place = |line| format!("{}, line {}", path(), block.start.line + line + 1);
         if block.is_too_long {
             let reason = longer_than("line", options.bounds.document_bytes);
-            return self.skip_or_fail(block.start.row, reason, options.on_error, error_at(0));
+            return self.skip_or_fail(block.start.row, reason, options.on_error, || place(0));
         }
         memory::reserve(&mut self.bytes, block.bytes.len())?;
         let is_whole = file.kind == FileKind::Lines;
-        let is_first = |row| row == 0 && !is_whole;
         let lines = jsonl::lines(&block.bytes, block.start.byte == 0, is_whole);
         for (row, (index, line)) in (block.start.row..).zip(lines) {
+            let is_first = row == 0 && !is_whole;
+            if let Some(reason) = stand_in(line).filter(|_| is_first) {
+                return Err(Error::Document { place: path(), reason });
+            }
             let start = self.bytes.len();
-            match self.read_line(line, is_whole, options) {
-                // For the message that no object has the field.
-                Ok(()) if is_first(row) && self.with_text == 0 => self.keys = jsonl::keys(line),
-                Ok(()) => {}
-                Err(LineError::Fatal(error)) => return Err(error),
-                Err(LineError::Invalid(reason)) => {
-                    if let Some(reason) = stand_in(line).filter(|_| is_first(row)) {
-                        let place = file.path.display().to_string();
-                        return Err(Error::Document { place, reason });
-                    }
-                    // A part of its text may have been appended.
-                    self.bytes.truncate(start);
-                    self.skip_or_fail(row, reason, options.on_error, error_at(index))?;
-                }
+            let read = self.read_line(line, is_whole, options);
+            self.keep((start, row), read, options.on_error, || place(index))?;
+            if is_first && self.with_text == 0 {
+                self.keys = jsonl::keys(line); // for the message that no object has the field
             }
         }
         Ok(())
@@ -232,14 +223,25 @@ impl Documents {
             memory::extend(&mut self.bytes, text)?;
             self.end_checked(start, options)
         };
+        let place = || format!("{}, row {row}", path.display());
+        self.keep((start, row), read, options.on_error, place)
+    }
+
+    /// Keep the text of a row, which was appended from `start` on if it could be read.
+    fn keep(
+        &mut self,
+        (start, row): (usize, u64),
+        read: Scan<()>,
+        on_error: OnError,
+        place: impl FnOnce() -> String,
+    ) -> Result<()> {
         match read {
             Ok(()) => Ok(()),
             Err(LineError::Fatal(error)) => Err(error),
             Err(LineError::Invalid(reason)) => {
+                // A part of it may have been appended.
                 self.bytes.truncate(start);
-                let place = || format!("{}, row {row}", path.display());
-                let wrong = |reason| Error::Document { place: place(), reason };
-                self.skip_or_fail(row, reason, options.on_error, wrong)
+                self.skip_or_fail(row, reason, on_error, place)
             }
         }
     }
@@ -249,9 +251,7 @@ impl Documents {
         match from_utf8(&self.bytes[start..]) {
             Ok(_) => {}
             Err(_) if options.on_error == OnError::Replace => self.replace_from(start)?,
-            Err(error) => {
-                return Err(Reason::new(not_utf8(error.valid_up_to()), REPAIR).into());
-            }
+            Err(error) => return Err(not_utf8(error.valid_up_to()).into()),
         }
         Ok(self.end(start, options.doc_cap)?)
     }
@@ -273,15 +273,18 @@ impl Documents {
         memory::extend(&mut self.bytes, text.as_bytes())
     }
 
-    /// Skip a document or fail, as `on_error` requires.
+    /// Skip the document at a place or fail, as `on_error` requires.
     fn skip_or_fail(
         &mut self,
         row: u64,
         reason: Reason,
         on_error: OnError,
-        error: impl FnOnce(Reason) -> Error,
+        place: impl FnOnce() -> String,
     ) -> Result<()> {
-        if on_error == OnError::Skip { self.skip(row, 1, reason) } else { Err(error(reason)) }
+        if on_error == OnError::Skip {
+            return self.skip(row, 1, reason);
+        }
+        Err(Error::Document { place: place(), reason })
     }
 
     /// Record rows that cannot be read as skipped; 0 rows stand for the rest of the file.
@@ -328,8 +331,8 @@ impl Documents {
     }
 }
 
-fn not_utf8(at: usize) -> String {
-    format!("the document is not UTF-8 at byte {at}")
+fn not_utf8(at: usize) -> Reason {
+    Reason::new(format!("the document is not UTF-8 at byte {at}"), REPAIR)
 }
 
 /// The message for a document or line that is too long and was not read to its end.
@@ -338,8 +341,8 @@ fn longer_than(what: &str, most: usize) -> Reason {
     Reason::new(text, DIVIDE)
 }
 
-/// Which documents of a file are read.
-#[derive(Debug, Clone, Copy)]
+/// Which documents of a file are read; by default all.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct DocumentSelection {
     /// The first row.
     pub first_row: u64,
@@ -347,12 +350,6 @@ pub struct DocumentSelection {
     pub start: u64,
     /// From `start` on, every `step`-th block or row group is read; 0 counts as 1.
     pub step: u64,
-}
-
-impl Default for DocumentSelection {
-    fn default() -> Self {
-        Self { first_row: 0, start: 0, step: 1 }
-    }
 }
 
 impl DocumentSelection {
@@ -415,7 +412,7 @@ impl FieldTally {
 /// let path = "corpus.jsonl.gz".into();
 /// let file = CorpusFile { path, kind: FileKind::Jsonl, compression: Compression::Gzip };
 /// let options = DocumentOptions { field: "text".to_owned(), ..DocumentOptions::default() };
-/// let mut reader = DocumentReader::new(file, None, options, Default::default())?;
+/// let mut reader = DocumentReader::new(file, None, options, Default::default());
 /// while let Some(documents) = reader.read()? {
 ///     let texts: Vec<&str> = documents.texts()?.map(|(_, text)| text).collect();
 /// }
@@ -429,29 +426,22 @@ pub struct DocumentReader {
     unpacked: u64,
 }
 
-impl std::fmt::Debug for DocumentReader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DocumentReader").field("options", &self.options).finish_non_exhaustive()
-    }
-}
-
 impl DocumentReader {
     /// Read the documents of a file, in some of its blocks; a text file is one document. The
     /// boundaries of blocks do not depend on the selection.
     ///
     /// The compressed bytes come from `source`, if there is one; then the path is for messages
-    /// only, and this fails if they do not begin as they must.
+    /// only.
+    #[must_use]
     pub fn new(
         file: CorpusFile,
         source: Option<Box<dyn std::io::Read + Send>>,
         options: DocumentOptions,
         selection: DocumentSelection,
-    ) -> Result<Self> {
-        let blocks = match source {
-            Some(source) => BlockReader::of_source(file, source, options.reading())?,
-            None => BlockReader::new(vec![file], options.reading(), FilePlace::default(), 0),
-        };
-        Ok(Self { blocks, options, selection, tally: FieldTally::default(), unpacked: 0 })
+    ) -> Self {
+        let blocks =
+            BlockReader::new(vec![file], source, options.reading(), FilePlace::default(), 0);
+        Self { blocks, options, selection, tally: FieldTally::default(), unpacked: 0 }
     }
 
     /// The documents of the next block, some of which may come before the first selected row;

@@ -34,6 +34,9 @@ impl From<Reason> for LineError {
 /// The result of reading a line or a part of it.
 pub(super) type Scan<T> = std::result::Result<T, LineError>;
 
+/// The values that are words.
+const LITERALS: [&[u8]; 5] = [b"true", b"false", b"null", b"NaN", b"Infinity"];
+
 /// U+FEFF in UTF-8, which some programs write at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -216,19 +219,14 @@ impl LineScanner<'_> {
     /// Skip white space and this byte, which must follow.
     fn expect(&mut self, byte: u8, name: &'static str) -> Scan<()> {
         self.skip_space();
-        if self.peek() != Some(byte) {
-            return Err(self.expected(name));
-        }
-        self.at += 1;
-        Ok(())
+        if self.skip(&[byte]) { Ok(()) } else { Err(self.expected(name)) }
     }
 
     /// Read an object; `value` reads the value of each key.
     fn fields(&mut self, mut value: impl FnMut(&mut Self, FieldName) -> Scan<()>) -> Scan<()> {
         self.expect(b'{', "'{'")?;
         self.skip_space();
-        let mut has_more = self.peek() != Some(b'}');
-        self.at += usize::from(!has_more);
+        let mut has_more = !self.skip(b"}");
         while has_more {
             let key = self.key()?;
             value(self, key)?;
@@ -253,7 +251,7 @@ impl LineScanner<'_> {
         self.skip_space();
         let kind = match self.peek() {
             Some(b'"') => return self.string_into(lossy, out).map(|()| true),
-            Some(b'n') => return self.literal("null").map(|()| false),
+            Some(b'n') => return self.literal().map(|()| false),
             Some(b'{') => "an object",
             Some(b'[') => "a list",
             Some(b't' | b'f') => "true or false",
@@ -268,12 +266,8 @@ impl LineScanner<'_> {
     /// another item follows.
     fn next_item(&mut self, close: u8, expected: &'static str) -> Scan<bool> {
         self.skip_space();
-        let next = self.peek();
-        if next != Some(b',') && next != Some(close) {
-            return Err(self.expected(expected));
-        }
-        self.at += 1;
-        Ok(next == Some(b','))
+        let has_more = self.skip(b",");
+        if has_more || self.skip(&[close]) { Ok(has_more) } else { Err(self.expected(expected)) }
     }
 
     /// Skip a value of any kind.
@@ -284,12 +278,7 @@ impl LineScanner<'_> {
                 Some(bracket @ (b'{' | b'[')) => self.enter(bracket)?,
                 Some(b'"') => self.string().map(|_| false)?,
                 Some(b'-' | b'0'..=b'9') => self.number().map(|()| false)?,
-                Some(b't') => self.literal("true").map(|()| false)?,
-                Some(b'f') => self.literal("false").map(|()| false)?,
-                Some(b'n') => self.literal("null").map(|()| false)?,
-                Some(b'N') => self.literal("NaN").map(|()| false)?,
-                Some(b'I') => self.literal("Infinity").map(|()| false)?,
-                _ => return Err(self.expected("a value")),
+                _ => self.literal().map(|()| false)?,
             };
             if !is_open && !self.leave()? {
                 return Ok(());
@@ -302,8 +291,7 @@ impl LineScanner<'_> {
         self.at += 1;
         self.skip_space();
         // The code of a closing bracket is that of the opening one plus 2.
-        if self.peek() == Some(bracket + 2) {
-            self.at += 1;
+        if self.skip(&[bracket + 2]) {
             return Ok(false);
         }
         memory::push(&mut self.open, bracket)?;
@@ -378,38 +366,35 @@ impl LineScanner<'_> {
         }
     }
 
-    fn literal(&mut self, name: &'static str) -> Scan<()> {
-        if !self.line[self.at..].starts_with(name.as_bytes()) {
-            return Err(self.expected("a value"));
-        }
-        self.at += name.len();
+    fn literal(&mut self) -> Scan<()> {
+        let rest = &self.line[self.at..];
+        let literal = LITERALS.iter().find(|literal| rest.starts_with(literal));
+        self.at += literal.ok_or_else(|| self.expected("a value"))?.len();
         Ok(())
     }
 
     fn number(&mut self) -> Scan<()> {
-        if self.peek() == Some(b'-') {
-            self.at += 1;
-            if self.peek() == Some(b'I') {
-                return self.literal("Infinity");
-            }
+        if self.skip(b"-") && self.peek() == Some(b'I') {
+            return self.literal();
         }
-        if self.peek() == Some(b'0') {
-            self.at += 1;
-        } else {
+        if !self.skip(b"0") {
             self.digits()?;
         }
-        if self.peek() == Some(b'.') {
-            self.at += 1;
+        if self.skip(b".") {
             self.digits()?;
         }
-        if let Some(b'e' | b'E') = self.peek() {
-            self.at += 1;
-            if let Some(b'+' | b'-') = self.peek() {
-                self.at += 1;
-            }
+        if self.skip(b"eE") {
+            self.skip(b"+-");
             self.digits()?;
         }
         Ok(())
+    }
+
+    /// Skip one of these bytes; returns whether one of them is next.
+    fn skip(&mut self, bytes: &[u8]) -> bool {
+        let is_next = self.peek().is_some_and(|byte| bytes.contains(&byte));
+        self.at += usize::from(is_next);
+        is_next
     }
 
     /// Skip one or more digits.

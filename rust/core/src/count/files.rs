@@ -39,6 +39,7 @@ impl Counter {
         let threads = parallel::worth(self.tables.len(), total_size(files));
         let blocks = BlockReader::new(
             files.to_vec(),
+            None,
             options.documents.reading(),
             reached.place,
             self.position,

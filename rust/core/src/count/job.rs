@@ -283,20 +283,14 @@ impl PartCount<'_, '_> {
 /// Threads read parts of a corpus in any order, but some decisions depend on all earlier parts. A
 /// thread waits until it is the turn of its part, decides, and passes the turn on.
 pub(super) struct Turns {
-    state: Mutex<Turn>,
+    /// The parts that can have a turn: the first of them has it.
+    open: Mutex<Range<u64>>,
     changed: Condvar,
-}
-
-struct Turn {
-    /// The part whose turn it is.
-    next: u64,
-    /// This part and later ones have no turn.
-    end: u64,
 }
 
 impl Default for Turns {
     fn default() -> Self {
-        Self { state: Mutex::new(Turn { next: 0, end: u64::MAX }), changed: Condvar::new() }
+        Self { open: Mutex::new(0..u64::MAX), changed: Condvar::new() }
     }
 }
 
@@ -304,21 +298,21 @@ impl Turns {
     /// Wait for the turn of a part. Returns whether it has one.
     fn wait(&self, part: u64) -> bool {
         // An end wakes the threads that wait for a turn that will not come.
-        let waits = |turn: &mut Turn| turn.next < part && part < turn.end;
-        let waited = self.changed.wait_while(lock(&self.state), waits);
+        let waits = |open: &mut Range<u64>| open.start < part && part < open.end;
+        let waited = self.changed.wait_while(lock(&self.open), waits);
         part < waited.unwrap_or_else(PoisonError::into_inner).end
     }
 
     /// End the turn of a part.
     fn pass(&self, part: u64) {
-        lock(&self.state).next = part + 1;
+        lock(&self.open).start = part + 1;
         self.changed.notify_all();
     }
 
     /// Give no turn to this part and later ones.
     fn end_before(&self, part: u64) {
-        let mut turn = lock(&self.state);
-        turn.end = turn.end.min(part);
+        let mut open = lock(&self.open);
+        open.end = open.end.min(part);
         self.changed.notify_all();
     }
 }

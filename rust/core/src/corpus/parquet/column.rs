@@ -123,13 +123,6 @@ pub struct RowRange {
     pub rows: Range<usize>,
 }
 
-/// Consecutive rows of a row group.
-pub(crate) struct Span {
-    pub(crate) rows: Range<usize>,
-    /// The reason to skip the rows, if their page is too large to be decompressed.
-    pub(crate) too_large: Option<Reason>,
-}
-
 impl TextColumn {
     /// Open the column `name` of some files. Fails with [`Error::Unreadable`] if a file cannot be
     /// opened, is not parquet, or does not have the column in a supported form.
@@ -225,42 +218,28 @@ impl TextColumn {
         Ok(divided)
     }
 
-    /// A row group, divided into spans of pages that can be decompressed and pages that are too
-    /// large.
-    pub(crate) fn spans(&self, file: usize, group: usize) -> ParquetResult<Vec<Span>> {
+    /// The rows of a row group, where those of each page that is too large to be decompressed are a
+    /// range of their own.
+    pub(crate) fn spans(&self, file: usize, group: usize) -> ParquetResult<Vec<Range<usize>>> {
         let chunk = self.chunk(file, group);
         let rows = usize::try_from(chunk.num_values())?;
-        let most = self.most_page_bytes;
-        let all = |too_large| Ok(vec![Span { rows: 0..rows, too_large }]);
-        if usize::try_from(chunk.uncompressed_size())? <= most {
-            return all(None);
-        }
-        let mut pages = self.pages(file, group)?;
-        let (mut spans, mut start): (Vec<Span>, _) = (Vec::new(), 0);
-        // A damaged header ends this loop; reading the rows after it reports the error.
-        while let Ok(Some((page, bytes))) = pages.peek() {
-            let too_large = (bytes > most).then(|| source::too_large(bytes, most));
-            // All other pages of the row group may need the dictionary.
-            if page.is_dict && too_large.is_some() {
-                return all(too_large);
-            }
-            // A header may claim any number of rows.
-            let end = start + rows_of(&page).min(rows - start);
-            // Readable pages in a row form one span; each page that is too large is a span of its
-            // own.
-            match spans.last_mut() {
-                Some(last) if last.too_large.is_none() && too_large.is_none() => {
-                    last.rows.end = end;
+        let (mut spans, mut start, mut end) = (Vec::new(), 0, 0);
+        if usize::try_from(chunk.uncompressed_size())? > self.most_page_bytes {
+            let mut pages = self.pages(file, group)?;
+            // A damaged header ends this loop; reading the rows after it reports the error.
+            while let Ok(Some((page, bytes))) = pages.peek() {
+                let page_start = end;
+                // A header may claim any number of rows.
+                end += rows_of(&page).min(rows - end);
+                if bytes > self.most_page_bytes {
+                    spans.extend([start..page_start, page_start..end]);
+                    start = end;
                 }
-                _ if start < end => spans.push(Span { rows: start..end, too_large }),
-                _ => (),
+                pages.skip_next_page()?;
             }
-            start = end;
-            pages.skip_next_page()?;
         }
-        if start < rows {
-            spans.push(Span { rows: start..rows, too_large: None });
-        }
+        spans.push(start..rows);
+        spans.retain(|span| !Range::is_empty(span));
         Ok(spans)
     }
 

@@ -1,13 +1,15 @@
 //! Reads the documents of a parquet file in order, with the row of each.
 //!
-//! An invalid document, a page that is too large, or the rest of a damaged row group is an error,
-//! or is skipped and recorded with its rows and the reason.
+//! An invalid document, a page that is too large, or the rest of a damaged row group (or what of it
+//! is before such a page) is an error, or is skipped and recorded with its rows and the reason.
 
 use std::ops::Range;
 use std::vec;
 
+use parquet::data_type::ByteArray;
+
 use crate::corpus::documents::{DocumentOptions, DocumentSelection, Documents, OnError};
-use crate::corpus::parquet::column::{RowRange, RowReader, Span, TextColumn};
+use crate::corpus::parquet::column::{RowRange, RowReader, TextColumn};
 use crate::error::{Error, Result};
 
 /// Reads the documents of a column of one parquet file, in order.
@@ -22,13 +24,14 @@ pub struct TableReader {
 
 /// A row group that is being read.
 struct OpenGroup {
-    /// The index of the row group.
+    /// The index of the row group, and its first row.
     unit: usize,
-    /// The next row, and the end of the row group, as rows of the file.
+    start: u64,
+    /// The next row, and the end of the current span.
     row: u64,
     end: u64,
-    /// The remaining spans, and the reader of the current one.
-    spans: vec::IntoIter<Span>,
+    /// The spans after the current one, and the reader of that.
+    spans: vec::IntoIter<Range<usize>>,
     reader: Option<RowReader>,
 }
 
@@ -79,11 +82,11 @@ impl TableReader {
                 let row = self.selection.first_row.max(start);
                 let skipped = usize::try_from(row - start).unwrap_or(usize::MAX);
                 for span in &mut spans {
-                    span.rows.start = span.rows.start.max(skipped);
+                    span.start = span.start.max(skipped);
                 }
-                spans.retain(|span| !Range::is_empty(&span.rows));
-                let spans = spans.into_iter();
-                return Ok(Some(OpenGroup { unit, row, end, spans, reader: None }));
+                spans.retain(|span| !Range::is_empty(span));
+                let (spans, reader) = (spans.into_iter(), None);
+                return Ok(Some(OpenGroup { unit, start, row, end: row, spans, reader }));
             }
         }
         Ok(None)
@@ -100,54 +103,38 @@ impl OpenGroup {
     ) -> Result<()> {
         // Each text counts one more than its bytes, so that empty texts fill a block too.
         while documents.bytes.len() + documents.ends.len() < options.bounds.block_bytes.max(1) {
-            match self.step(column, options, documents) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err((end, Error::Unreadable { path, reason })) => {
-                    if options.on_error != OnError::Skip {
-                        let place = format!("{path}, row {}", self.row);
-                        return Err(Error::Document { place, reason });
-                    }
-                    documents.skip(self.row, end - self.row, reason)?;
-                    self.row = end;
-                    if end == self.end {
-                        (self.spans, self.reader) = (Vec::new().into_iter(), None);
-                    }
+            match self.next(column) {
+                Ok(Some(text)) => {
+                    documents.read_row((column.path(0), self.row), text.data(), options)?;
+                    self.row += 1;
                 }
-                Err((_, error)) => return Err(error),
+                Ok(None) => break,
+                Err(Error::Unreadable { reason, .. }) if options.on_error == OnError::Skip => {
+                    documents.skip(self.row, self.end - self.row, reason)?;
+                    (self.row, self.reader) = (self.end, None);
+                }
+                Err(Error::Unreadable { path, reason }) => {
+                    let place = format!("{path}, row {}", self.row);
+                    return Err(Error::Document { place, reason });
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(())
     }
 
-    /// Read the next row, or start the next span; returns false at the end of the row group. An
-    /// error comes with the end of the rows that cannot be read.
-    fn step(
-        &mut self,
-        column: &TextColumn,
-        options: &DocumentOptions,
-        documents: &mut Documents,
-    ) -> std::result::Result<bool, (u64, Error)> {
-        let (row, end) = (self.row, self.end);
-        let to_end = |error| (end, error);
-        if let Some(reader) = &mut self.reader {
-            match reader.next(column).map_err(to_end)? {
-                Some((_, text)) => {
-                    let place = (column.path(0), row);
-                    documents.read_row(place, text.data(), options).map_err(to_end)?;
-                    self.row += 1;
-                }
-                None => self.reader = None,
+    /// The text of the next row; `None` at the end of the row group.
+    fn next(&mut self, column: &TextColumn) -> Result<Option<ByteArray>> {
+        loop {
+            if let Some(reader) = &mut self.reader
+                && let Some((_, text)) = reader.next(column)?
+            {
+                return Ok(Some(text));
             }
-            return Ok(true);
+            let Some(rows) = self.spans.next() else { return Ok(None) };
+            self.end = self.start + rows.end as u64;
+            let range = RowRange { file: 0, group: self.unit, rows };
+            self.reader = Some(RowReader::open(column, &range)?);
         }
-        let Some(Span { rows, too_large }) = self.spans.next() else { return Ok(false) };
-        if let Some(reason) = too_large {
-            let path = column.path(0).display().to_string();
-            return Err((row + rows.len() as u64, Error::Unreadable { path, reason }));
-        }
-        let range = RowRange { file: 0, group: self.unit, rows };
-        self.reader = Some(RowReader::open(column, &range).map_err(to_end)?);
-        Ok(true)
     }
 }
