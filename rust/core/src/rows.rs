@@ -71,21 +71,16 @@ impl RowPacker {
     ///
     /// If it cuts nothing, a row is empty if every waiting document is longer than a row.
     pub fn row(&mut self) -> Option<Vec<RowPiece>> {
-        self.complete_row().then(|| std::mem::take(&mut self.row))
-    }
-
-    /// Fill the row; false if more documents must be added first.
-    fn complete_row(&mut self) -> bool {
         while self.filled < self.width {
             if self.waiting.len() < self.buffer {
-                return false;
+                return None;
             }
             if !self.place_next() {
                 break;
             }
         }
         self.filled = 0;
-        true
+        Some(std::mem::take(&mut self.row))
     }
 
     /// Move one waiting document into the row; false if none fits and the row is padded.
@@ -122,9 +117,9 @@ pub struct RowPlan {
 impl RowPlan {
     /// Append the rows that a packer can complete.
     fn take_rows(&mut self, packer: &mut RowPacker) {
-        while packer.complete_row() {
-            self.documents.extend(packer.row.iter().map(|&(document, _)| document));
-            self.takes.extend(packer.row.drain(..).map(|(_, length)| length));
+        while let Some(row) = packer.row() {
+            self.documents.extend(row.iter().map(|&(document, _)| document));
+            self.takes.extend(row.iter().map(|&(_, length)| length));
             self.ends.push(self.documents.len());
         }
     }

@@ -179,13 +179,6 @@ impl Tokenizer {
     }
 }
 
-/// Append ids in their type.
-fn extend<T: Id>(ids: &mut Vec<T>, block: &[u32]) -> Result<()> {
-    memory::reserve(ids, block.len())?;
-    ids.extend(block.iter().map(|&id| T::of(id)));
-    Ok(())
-}
-
 /// Encode parts of about the given size into one array, on up to `threads` threads.
 fn encode_parts<'a, T: Id>(
     parts: impl Iterator<Item = Part<'a>> + Send,
@@ -257,7 +250,11 @@ impl Part<'_> {
     ) -> Result<()> {
         let start = if self.at == 0 { PartStart::Text } else { PartStart::Inside };
         let edges = Edges { start, last: self.last };
-        let sink = |block: &[u32]| extend(ids, block);
+        let sink = |block: &[u32]| {
+            memory::reserve(ids, block.len())?;
+            ids.extend(block.iter().map(|&id| T::of(id)));
+            Ok(())
+        };
         call.for_each_block(&self.text, options, edges, sink).map_err(|error| self.locate(error))
     }
 

@@ -97,9 +97,6 @@ fn weight(segment: &Segment<'_>) -> usize {
     }
 }
 
-/// The end of a span, and whether it is trained on. It starts at the end of the previous span.
-type TrainedSpan = (usize, bool);
-
 /// The output and the buffers of one thread.
 struct Canvas<'k> {
     tokenizer: &'k Tokenizer,
@@ -107,9 +104,9 @@ struct Canvas<'k> {
     message: &'k EncodeOptions,
     call: EncodeCall<'k>,
     out: Rendered,
-    /// Adjacent texts to be encoded as one, with the end of each and whether it is trained on.
+    /// Adjacent texts to be encoded as one, with the span of each and whether it is trained on.
     text: String,
-    spans: Vec<TrainedSpan>,
+    spans: Vec<(Range<usize>, bool)>,
     /// The kind of content before the next text.
     before: PartStart,
 }
@@ -161,8 +158,9 @@ impl<'k> Canvas<'k> {
     fn buffer(&mut self, text: &str, trained: bool) -> Result<()> {
         if !text.is_empty() {
             memory::reserve_text(&mut self.text, text.len())?;
+            let start = self.text.len();
             self.text.push_str(text);
-            memory::push(&mut self.spans, (self.text.len(), trained))?;
+            memory::push(&mut self.spans, (start..self.text.len(), trained))?;
         }
         Ok(())
     }
@@ -206,15 +204,11 @@ impl<'k> Canvas<'k> {
 }
 
 /// Whether any byte between two positions is in a span that is trained on.
-fn is_trained(spans: &[TrainedSpan], start: usize, end: usize) -> bool {
-    // Spans are in order of their ends, so those before `start` are found by bisection.
-    let first = spans.partition_point(|(span_end, _)| *span_end <= start);
-    let starts = spans[first..].iter().scan(start, |begin, (span_end, trained)| {
-        let from = std::mem::replace(begin, *span_end);
-        Some((from, *trained))
-    });
-    let mut covering = starts.take_while(|(from, _)| *from < end);
-    covering.any(|(_, trained)| trained)
+fn is_trained(spans: &[(Range<usize>, bool)], start: usize, end: usize) -> bool {
+    // Spans are in order, so those before `start` are found by bisection.
+    let first = spans.partition_point(|(span, _)| span.end <= start);
+    let mut covering = spans[first..].iter().take_while(|(span, _)| span.start.max(start) < end);
+    covering.any(|&(_, trained)| trained)
 }
 
 #[cfg(test)]

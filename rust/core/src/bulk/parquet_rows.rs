@@ -45,12 +45,6 @@ pub struct Rows<T> {
     pub parts: usize,
 }
 
-impl<T> Default for Rows<T> {
-    fn default() -> Self {
-        Self { ids: Vec::new(), offsets: vec![0], text_ends: vec![0], parts: 0 }
-    }
-}
-
 /// What [`Tokenizer::encode_rows`] encodes.
 #[derive(Debug, Clone, Copy)]
 pub struct Job<'a> {
@@ -107,7 +101,7 @@ impl Tokenizer {
             let ids = memory::with_room_for_about(
                 weight(item).min(MAX_RESERVED_TEXT_BYTES) / BYTES_PER_ID,
             );
-            let mut rows = Rows { ids, ..Rows::default() };
+            let mut rows = Rows { ids, offsets: vec![0], text_ends: vec![0], parts: 0 };
             for part in item {
                 let (ids, documents) = (rows.ids.len(), rows.offsets.len());
                 if encode_part(job, part, call, &mut rows).is_err() {

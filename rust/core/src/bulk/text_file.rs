@@ -5,17 +5,16 @@
 //! file if the caller asks for it.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 
 use memchr::memmem;
 
 use crate::bulk::arrays::{Arrays, Size};
-use crate::corpus::pointer;
+use crate::corpus::{fill, pointer};
 use crate::encode::{EncodeOptions, Id};
 use crate::error::{Error, Result};
 use crate::machine::array::FileBytes;
-use crate::memory;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
@@ -40,14 +39,8 @@ unsafe fn open(path: &Path, reads: bool) -> io::Result<FileBytes> {
 /// The safe reference for [`open`].
 fn read(mut file: File) -> io::Result<FileBytes> {
     let mut bytes = Vec::new();
-    loop {
-        // `read_to_end` aborts the process if its vector cannot grow.
-        memory::reserve(&mut bytes, READ_BYTES)?;
-        let free = u64::try_from(bytes.capacity() - bytes.len()).unwrap_or(u64::MAX);
-        if (&mut file).take(free).read_to_end(&mut bytes)? == 0 {
-            return Ok(FileBytes::owned(bytes));
-        }
-    }
+    while fill(&mut file, &mut bytes, READ_BYTES)? > 0 {}
+    Ok(FileBytes::owned(bytes))
 }
 
 /// Releases the pages of a mapped file once all threads have passed them, so that a large file does
@@ -75,8 +68,8 @@ impl PassedPages<'_> {
 /// Threads are rarely further behind than this many bytes.
 const BEHIND_BYTES: usize = 32 << 20;
 
-/// A file that cannot be mapped is read in blocks of at least this many bytes.
-const READ_BYTES: usize = 1 << 16;
+/// A file that cannot be mapped is read in blocks of this many bytes.
+const READ_BYTES: usize = 1 << 20;
 
 /// The number of ids is estimated from a sample of each block of this many bytes.
 const SAMPLE_BLOCK_BYTES: usize = 1 << 20;

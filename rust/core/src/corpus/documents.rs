@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use crate::corpus::blocks::{BlockReader, Bounds, CorpusFile, FileBlock, FileKind, FilePlace};
-use crate::corpus::jsonl::{self, LineError, Scan};
+use crate::corpus::jsonl::{self, invalid};
 use crate::corpus::stream::{pointer, stand_in};
 use crate::error::{DIVIDE, Error, Grouped, OTHER_COLUMN, REPAIR, Reason, Result};
 use crate::memory;
@@ -189,10 +189,10 @@ impl Documents {
         Ok(())
     }
 
-    fn read_line(&mut self, line: &[u8], is_whole: bool, options: &DocumentOptions) -> Scan<()> {
+    fn read_line(&mut self, line: &[u8], is_whole: bool, options: &DocumentOptions) -> Result<()> {
         let start = self.bytes.len();
         if line.len() > options.bounds.document_bytes {
-            return Err(longer_than("line", options.bounds.document_bytes).into());
+            return Err(invalid(longer_than("line", options.bounds.document_bytes)));
         }
         let lossy = options.on_error == OnError::Replace;
         let has_text = if is_whole {
@@ -218,7 +218,7 @@ impl Documents {
         let read = if text.len() > most {
             let (bytes, most) = (Grouped(text.len()), Grouped(most));
             let text = format!("the document has {bytes} bytes, more than the limit of {most}");
-            Err(Reason::new(text, DIVIDE).into())
+            Err(invalid(Reason::new(text, DIVIDE)))
         } else {
             memory::extend(&mut self.bytes, text)?;
             self.end_checked(start, options)
@@ -231,29 +231,28 @@ impl Documents {
     fn keep(
         &mut self,
         (start, row): (usize, u64),
-        read: Scan<()>,
+        read: Result<()>,
         on_error: OnError,
         place: impl FnOnce() -> String,
     ) -> Result<()> {
         match read {
-            Ok(()) => Ok(()),
-            Err(LineError::Fatal(error)) => Err(error),
-            Err(LineError::Invalid(reason)) => {
+            Err(Error::Document { reason, .. }) => {
                 // A part of it may have been appended.
                 self.bytes.truncate(start);
                 self.skip_or_fail(row, reason, on_error, place)
             }
+            done => done,
         }
     }
 
     /// End the current text, which begins at `start`. It must be UTF-8, or is made so.
-    fn end_checked(&mut self, start: usize, options: &DocumentOptions) -> Scan<()> {
+    fn end_checked(&mut self, start: usize, options: &DocumentOptions) -> Result<()> {
         match from_utf8(&self.bytes[start..]) {
             Ok(_) => {}
             Err(_) if options.on_error == OnError::Replace => self.replace_from(start)?,
-            Err(error) => return Err(not_utf8(error.valid_up_to()).into()),
+            Err(error) => return Err(invalid(not_utf8(error.valid_up_to()))),
         }
-        Ok(self.end(start, options.doc_cap)?)
+        self.end(start, options.doc_cap)
     }
 
     /// End the current text after at most this many characters.
@@ -292,8 +291,8 @@ impl Documents {
         memory::push(&mut self.skipped, SkippedRows { file: self.file, row, rows, reason })
     }
 
-    /// Drop the texts after the one that takes the total above `most` characters; returns the
-    /// number of characters of the remaining texts.
+    /// Drop the texts after the one that takes the total above `most` characters, and what was
+    /// skipped after that; returns the number of characters of the remaining texts.
     pub(crate) fn limit(&mut self, most: u64) -> u64 {
         let (mut start, mut chars) = (0, 0);
         for text in 0..self.ends.len() {
@@ -303,22 +302,18 @@ impl Documents {
             if chars > most {
                 self.ends.truncate(text + 1);
                 self.bytes.truncate(end);
+                // Each row is a document or skipped. The documents end after as many rows as there
+                // are, plus the skipped rows before that, each of which moves the end by one.
+                let mut end = self.first_row + self.ends.len() as u64;
+                self.skipped.retain(|skip| {
+                    let is_before = skip.row < end;
+                    end += u64::from(is_before);
+                    is_before
+                });
                 break;
             }
         }
         chars
-    }
-
-    /// Drop the skipped documents after the last document: they are beyond the limit.
-    pub(crate) fn drop_skips_after_the_last(&mut self) {
-        // Each row is a document or skipped. The documents end after as many rows as there are,
-        // plus the skipped rows before that, each of which moves the end by one.
-        let mut end = self.first_row + self.ends.len() as u64;
-        self.skipped.retain(|skip| {
-            let is_before = skip.row < end;
-            end += u64::from(is_before);
-            is_before
-        });
     }
 
     /// Drop all documents; the next row is at this place.

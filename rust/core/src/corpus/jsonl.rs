@@ -8,31 +8,14 @@ use std::ops::Range;
 
 use memchr::memchr_iter;
 
-use crate::error::{Error, Hint, NO_HINT, RENDER, REPAIR, Reason};
+use crate::error::{Error, Hint, NO_HINT, RENDER, REPAIR, Reason, Result};
 use crate::memory;
 use crate::text::lone_surrogate;
 
-/// Why a line cannot be read: it is invalid, or reading must end.
-#[derive(Debug)]
-pub(super) enum LineError {
-    Invalid(Reason),
-    Fatal(Error),
+/// The error for a line that is invalid; the caller knows its place.
+pub(super) fn invalid(reason: impl Into<Reason>) -> Error {
+    Error::Document { place: String::new(), reason: reason.into() }
 }
-
-impl From<Error> for LineError {
-    fn from(error: Error) -> Self {
-        Self::Fatal(error)
-    }
-}
-
-impl From<Reason> for LineError {
-    fn from(reason: Reason) -> Self {
-        Self::Invalid(reason)
-    }
-}
-
-/// The result of reading a line or a part of it.
-pub(super) type Scan<T> = std::result::Result<T, LineError>;
 
 /// The values that are words.
 const LITERALS: [&[u8]; 5] = [b"true", b"false", b"null", b"NaN", b"Infinity"];
@@ -68,16 +51,21 @@ fn is_blank(line: &[u8]) -> bool {
 ///
 /// The escape of a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD if `lossy`, or else is an
 /// error. Invalid UTF-8 in the line is copied.
-pub(super) fn read_field(line: &[u8], field: &[u8], lossy: bool, out: &mut Vec<u8>) -> Scan<bool> {
+pub(super) fn read_field(
+    line: &[u8],
+    field: &[u8],
+    lossy: bool,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
     memory::reserve(out, line.len())?;
     let mut scanner = LineScanner { line, at: 0, open: Vec::new() };
     let (mut has_text, mut has_field) = (false, false);
     scanner.fields(|scanner, key| {
-        if !key.is(line, field)? {
+        if !is_key(line, &key, field)? {
             return scanner.value();
         }
         if std::mem::replace(&mut has_field, true) {
-            return Err(Reason::from("the object has the field twice").into());
+            return Err(invalid("the object has the field twice"));
         }
         has_text = scanner.text(lossy, out)?;
         Ok(())
@@ -88,7 +76,7 @@ pub(super) fn read_field(line: &[u8], field: &[u8], lossy: bool, out: &mut Vec<u
         Some(b'{') => {
             let text = format!("a second object begins at byte {} of the line", scanner.at);
             let hint = const { &Hint::new("give each object a line of its own") };
-            Err(Reason::new(text, hint).into())
+            Err(invalid(Reason::new(text, hint)))
         }
         Some(_) => Err(scanner.expected("the end of the line")),
     }
@@ -97,7 +85,7 @@ pub(super) fn read_field(line: &[u8], field: &[u8], lossy: bool, out: &mut Vec<u
 /// The keys of an object, as they are written; none if the line is invalid.
 pub(super) fn keys(line: &[u8]) -> Vec<String> {
     let mut names = Vec::new();
-    let read = LineScanner { line, at: 0, open: Vec::new() }.fields(|scanner, FieldName(name)| {
+    let read = LineScanner { line, at: 0, open: Vec::new() }.fields(|scanner, name| {
         names.push(String::from_utf8_lossy(&line[name]).into_owned());
         scanner.value()
     });
@@ -133,7 +121,7 @@ fn plain_length(bytes: &[u8]) -> usize {
 }
 
 /// Append the character of a valid escape; returns the length of the escape in bytes.
-fn unescape(raw: &[u8], lossy: bool, out: &mut Vec<u8>) -> Scan<usize> {
+fn unescape(raw: &[u8], lossy: bool, out: &mut Vec<u8>) -> Result<usize> {
     let byte = match raw[1] {
         b'b' => 0x08,
         b'f' => 0x0C,
@@ -147,47 +135,42 @@ fn unescape(raw: &[u8], lossy: bool, out: &mut Vec<u8>) -> Scan<usize> {
     Ok(2)
 }
 
-fn unescape_unicode(raw: &[u8], lossy: bool, out: &mut Vec<u8>) -> Scan<usize> {
-    // A character beyond U+FFFF is written as two surrogates, each with ten of its bits.
-    let first = unit(&raw[2..6]);
+fn unescape_unicode(raw: &[u8], lossy: bool, out: &mut Vec<u8>) -> Result<usize> {
+    // A character beyond U+FFFF is written as two surrogates.
     let second = raw[6..].strip_prefix(b"\\u").and_then(|rest| rest.get(..4)).map_or(0, unit);
-    let (code, length) = match (first, second) {
-        (0xD800..0xDC00, 0xDC00..0xE000) => {
-            (0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00), 12)
+    let decoded = char::decode_utf16([unit(&raw[2..6]), second]).next();
+    let character = match decoded.expect("there are units") {
+        Ok(character) => character,
+        Err(_) if lossy => char::REPLACEMENT_CHARACTER,
+        Err(lone) => {
+            let text = lone_surrogate(lone.unpaired_surrogate().into());
+            return Err(invalid(Reason::new(text, REPAIR)));
         }
-        _ => (first, 6),
     };
-    let character = char::from_u32(code).or(lossy.then_some(char::REPLACEMENT_CHARACTER));
-    let character = character.ok_or_else(|| Reason::new(lone_surrogate(code), REPAIR))?;
     out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-    Ok(length)
+    Ok(6 * character.len_utf16())
 }
 
 /// The value of four hexadecimal digits; 0 if they are not digits.
-fn unit(digits: &[u8]) -> u32 {
-    let digit = |&byte: &u8| char::from(byte).to_digit(16);
+fn unit(digits: &[u8]) -> u16 {
+    let digit = |&byte: &u8| u16::try_from(char::from(byte).to_digit(16)?).ok();
     digits.iter().try_fold(0, |unit, byte| Some(unit << 4 | digit(byte)?)).unwrap_or(0)
 }
 
-/// A key, as the range of the line between its quotation marks.
-struct FieldName(Range<usize>);
-
-impl FieldName {
-    /// Whether the key is `name`.
-    fn is(&self, line: &[u8], name: &[u8]) -> Scan<bool> {
-        let raw = &line[self.0.clone()];
-        if !raw.contains(&b'\\') {
-            return Ok(raw == name);
-        }
-        // The key has escapes: "te\u0078t" is the field `text`.
-        let (mut plain, quoted) = (Vec::new(), &line[self.0.start - 1..=self.0.end]);
-        let mut scanner = LineScanner { line: quoted, at: 0, open: Vec::new() };
-        match scanner.string_into(false, &mut plain) {
-            Ok(()) => Ok(plain == name),
-            // The key has a lone surrogate, which no name of a field has.
-            Err(LineError::Invalid(_)) => Ok(false),
-            Err(fatal) => Err(fatal),
-        }
+/// Whether the key in a range of the line, between its quotation marks, is `name`.
+fn is_key(line: &[u8], key: &Range<usize>, name: &[u8]) -> Result<bool> {
+    let raw = &line[key.clone()];
+    if !raw.contains(&b'\\') {
+        return Ok(raw == name);
+    }
+    // The key has escapes: "te\u0078t" is the field `text`.
+    let (mut plain, quoted) = (Vec::new(), &line[key.start - 1..=key.end]);
+    let mut scanner = LineScanner { line: quoted, at: 0, open: Vec::new() };
+    match scanner.string_into(false, &mut plain) {
+        Ok(()) => Ok(plain == name),
+        // The key has a lone surrogate, which no name of a field has.
+        Err(Error::Document { .. }) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -200,10 +183,9 @@ struct LineScanner<'a> {
 }
 
 impl LineScanner<'_> {
-    fn expected(&self, expected: &'static str) -> LineError {
+    fn expected(&self, expected: &'static str) -> Error {
         let at = self.at;
-        let text = format!("the line is not a JSON object: expected {expected} at byte {at}");
-        Reason::from(text).into()
+        invalid(format!("the line is not a JSON object: expected {expected} at byte {at}"))
     }
 
     fn peek(&self) -> Option<u8> {
@@ -217,13 +199,16 @@ impl LineScanner<'_> {
     }
 
     /// Skip white space and this byte, which must follow.
-    fn expect(&mut self, byte: u8, name: &'static str) -> Scan<()> {
+    fn expect(&mut self, byte: u8, name: &'static str) -> Result<()> {
         self.skip_space();
         if self.skip(&[byte]) { Ok(()) } else { Err(self.expected(name)) }
     }
 
     /// Read an object; `value` reads the value of each key.
-    fn fields(&mut self, mut value: impl FnMut(&mut Self, FieldName) -> Scan<()>) -> Scan<()> {
+    fn fields(
+        &mut self,
+        mut value: impl FnMut(&mut Self, Range<usize>) -> Result<()>,
+    ) -> Result<()> {
         self.expect(b'{', "'{'")?;
         self.skip_space();
         let mut has_more = !self.skip(b"}");
@@ -235,19 +220,19 @@ impl LineScanner<'_> {
         Ok(())
     }
 
-    /// Read a key and the colon after it.
-    fn key(&mut self) -> Scan<FieldName> {
+    /// Read a key and the colon after it; returns the range between its quotation marks.
+    fn key(&mut self) -> Result<Range<usize>> {
         self.skip_space();
         if self.peek() != Some(b'"') {
             return Err(self.expected("a key"));
         }
-        let name = FieldName(self.string()?);
+        let name = self.string()?;
         self.expect(b':', "':'")?;
         Ok(name)
     }
 
     /// Read the value of the field: append a string to `out`, or return false for `null`.
-    fn text(&mut self, lossy: bool, out: &mut Vec<u8>) -> Scan<bool> {
+    fn text(&mut self, lossy: bool, out: &mut Vec<u8>) -> Result<bool> {
         self.skip_space();
         let kind = match self.peek() {
             Some(b'"') => return self.string_into(lossy, out).map(|()| true),
@@ -259,19 +244,19 @@ impl LineScanner<'_> {
         };
         self.value()?;
         let hint = if kind == "a list" { RENDER } else { NO_HINT };
-        Err(Reason::new(format!("the field is {kind}, not a string"), hint).into())
+        Err(invalid(Reason::new(format!("the field is {kind}, not a string"), hint)))
     }
 
     /// Skip the comma or the closing bracket after an item; returns whether it is a comma, so that
     /// another item follows.
-    fn next_item(&mut self, close: u8, expected: &'static str) -> Scan<bool> {
+    fn next_item(&mut self, close: u8, expected: &'static str) -> Result<bool> {
         self.skip_space();
         let has_more = self.skip(b",");
         if has_more || self.skip(&[close]) { Ok(has_more) } else { Err(self.expected(expected)) }
     }
 
     /// Skip a value of any kind.
-    fn value(&mut self) -> Scan<()> {
+    fn value(&mut self) -> Result<()> {
         loop {
             self.skip_space();
             let is_open = match self.peek() {
@@ -287,7 +272,7 @@ impl LineScanner<'_> {
     }
 
     /// Skip an opening bracket; returns false if it closes at once, so that no value follows in it.
-    fn enter(&mut self, bracket: u8) -> Scan<bool> {
+    fn enter(&mut self, bracket: u8) -> Result<bool> {
         self.at += 1;
         self.skip_space();
         // The code of a closing bracket is that of the opening one plus 2.
@@ -303,7 +288,7 @@ impl LineScanner<'_> {
 
     /// Skip commas, closing brackets and keys after a value, up to the next value; returns whether
     /// there is one.
-    fn leave(&mut self) -> Scan<bool> {
+    fn leave(&mut self) -> Result<bool> {
         while let Some(&bracket) = self.open.last() {
             let expected = if bracket == b'{' { "',' or '}'" } else { "',' or ']'" };
             if self.next_item(bracket + 2, expected)? {
@@ -318,7 +303,7 @@ impl LineScanner<'_> {
     }
 
     /// Read a string, and append its text to `out`.
-    fn string_into(&mut self, lossy: bool, out: &mut Vec<u8>) -> Scan<()> {
+    fn string_into(&mut self, lossy: bool, out: &mut Vec<u8>) -> Result<()> {
         self.at += 1;
         // No escape is shorter than what it stands for, so the pushes below never allocate.
         memory::reserve(out, self.line.len() - self.at)?;
@@ -335,7 +320,7 @@ impl LineScanner<'_> {
     }
 
     /// Skip a string; returns the range between its quotation marks.
-    fn string(&mut self) -> Scan<Range<usize>> {
+    fn string(&mut self) -> Result<Range<usize>> {
         let start = self.at + 1;
         self.at = start;
         loop {
@@ -350,7 +335,7 @@ impl LineScanner<'_> {
 
     /// After plain text: true at an escape, which must be valid; false at the closing quotation
     /// mark, which is skipped.
-    fn is_at_escape(&mut self) -> Scan<bool> {
+    fn is_at_escape(&mut self) -> Result<bool> {
         match self.line[self.at..] {
             [b'"', ..] => {
                 self.at += 1;
@@ -366,14 +351,14 @@ impl LineScanner<'_> {
         }
     }
 
-    fn literal(&mut self) -> Scan<()> {
+    fn literal(&mut self) -> Result<()> {
         let rest = &self.line[self.at..];
         let literal = LITERALS.iter().find(|literal| rest.starts_with(literal));
         self.at += literal.ok_or_else(|| self.expected("a value"))?.len();
         Ok(())
     }
 
-    fn number(&mut self) -> Scan<()> {
+    fn number(&mut self) -> Result<()> {
         if self.skip(b"-") && self.peek() == Some(b'I') {
             return self.literal();
         }
@@ -398,7 +383,7 @@ impl LineScanner<'_> {
     }
 
     /// Skip one or more digits.
-    fn digits(&mut self) -> Scan<()> {
+    fn digits(&mut self) -> Result<()> {
         let count = self.line[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         if count == 0 {
             return Err(self.expected("a digit"));
@@ -414,12 +399,12 @@ mod tests {
 
     use super::*;
 
-    fn text_of(line: &str) -> Result<Option<Vec<u8>>, String> {
+    fn text_of(line: &str) -> std::result::Result<Option<Vec<u8>>, String> {
         let mut out = Vec::new();
         match read_field(line.as_bytes(), b"text", false, &mut out) {
             Ok(has_text) => Ok(has_text.then_some(out)),
-            Err(LineError::Invalid(reason)) => Err(reason.text().to_owned()),
-            Err(LineError::Fatal(error)) => panic!("{error}"),
+            Err(Error::Document { reason, .. }) => Err(reason.text().to_owned()),
+            Err(error) => panic!("{error}"),
         }
     }
 

@@ -19,4 +19,4 @@ pub use documents::{
     DocumentOptions, DocumentReader, DocumentSelection, Documents, OnError, SkippedRows,
 };
 pub use stream::Compression;
-pub(crate) use stream::{pointer, stand_in};
+pub(crate) use stream::{fill, pointer, stand_in};

@@ -93,7 +93,7 @@ pub(super) fn unpack(
 }
 
 /// Append `most` bytes, or fewer at the end; returns how many.
-pub(super) fn fill(source: &mut Source, bytes: &mut Vec<u8>, most: usize) -> io::Result<usize> {
+pub(crate) fn fill(source: &mut impl Read, bytes: &mut Vec<u8>, most: usize) -> io::Result<usize> {
     memory::reserve(bytes, most)?;
     source.take(most as u64).read_to_end(bytes)
 }

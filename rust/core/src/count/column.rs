@@ -2,13 +2,14 @@
 //!
 //! If there are turns, a thread reads the texts of its range into memory before it waits.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::corpus::parquet::{RowRange, TextColumn};
 use crate::corpus::{Documents, FilePlace};
 use crate::count::Counter;
 use crate::count::job::{
-    CorpusPart, CountJob, CountProgress, FileCountOptions, OnProgress, PartCount, Parts, Reached,
+    CountJob, CountProgress, FileCountOptions, OnProgress, PartCount, Parts, Reached,
 };
 use crate::error::Result;
 use crate::parallel::interrupt;
@@ -43,8 +44,10 @@ impl Counter {
         on_progress: &mut OnProgress<'_>,
     ) -> Result<()> {
         let threads = self.tables.len().min(ranges.len()).max(1);
-        let parts = &RowRanges::new(column, ranges, self.position);
-        let (_, done) = self.add_parts(parts, reached, options, threads, on_progress);
+        let of_files = (0..column.files()).map(|_| AtomicU64::new(0)).collect();
+        let (position, next) = (self.position, AtomicUsize::new(0));
+        let parts = RowRanges { column, ranges, position, next, of_files };
+        let (_, done) = self.add_parts(&parts, reached, options, threads, on_progress);
         let started = parts.next.load(Ordering::Relaxed).min(ranges.len());
         self.position += (started as u64 + 1) * POSITIONS_PER_RANGE;
         done
@@ -63,12 +66,7 @@ struct RowRanges<'a> {
     of_files: Vec<AtomicU64>,
 }
 
-impl<'a> RowRanges<'a> {
-    fn new(column: &'a TextColumn, ranges: &'a [RowRange], position: u64) -> Self {
-        let of_files = (0..column.files()).map(|_| AtomicU64::new(0)).collect();
-        Self { column, ranges, position, next: AtomicUsize::new(0), of_files }
-    }
-
+impl RowRanges<'_> {
     /// Where a range begins; for the one after the last, the end of the files.
     fn start(&self, index: usize) -> FilePlace {
         let Some(RowRange { file, group, rows }) = self.ranges.get(index) else {
@@ -77,34 +75,17 @@ impl<'a> RowRanges<'a> {
         let row = (self.column.first_row(*file, *group) + rows.start) as u64;
         FilePlace { file: *file, row, ..FilePlace::default() }
     }
-
-    /// Count the next documents of a range.
-    fn add(
-        &self,
-        documents: &mut Documents,
-        end: FilePlace,
-        is_last: bool,
-        count: &mut PartCount<'_, '_>,
-    ) -> Result<()> {
-        let bytes = documents.bytes.len() as u64;
-        self.of_files[documents.file].fetch_add(bytes, Ordering::Relaxed);
-        count.add(documents, end, is_last)
-    }
 }
 
 impl Parts for RowRanges<'_> {
     type Content = usize;
 
-    fn next(&self, _: &CountJob<'_>) -> Option<CorpusPart<usize>> {
+    fn next(&self, _: &CountJob<'_>) -> Option<(u64, Range<u64>, usize)> {
         interrupt::poll_now().ok()?;
-        let content = self.next.fetch_add(1, Ordering::Relaxed);
-        let number = content as u64;
-        let start = self.position + number * POSITIONS_PER_RANGE;
-        (content < self.ranges.len()).then(|| CorpusPart {
-            number,
-            positions: start..start + POSITIONS_PER_RANGE,
-            content,
-        })
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        let start = self.position + index as u64 * POSITIONS_PER_RANGE;
+        let positions = start..start + POSITIONS_PER_RANGE;
+        (index < self.ranges.len()).then_some((index as u64, positions, index))
     }
 
     fn count(&self, index: usize, count: &mut PartCount<'_, '_>) -> Result<()> {
@@ -116,13 +97,14 @@ impl Parts for RowRanges<'_> {
             // Documents are counted when there are enough, before the next one is read.
             if documents.bytes.len() >= held {
                 let next = FilePlace { row, ..start };
-                self.add(documents, next, false, count)?;
+                count.add(documents, next, false)?;
                 documents.start_at(next);
             }
+            self.of_files[range.file].fetch_add(text.len() as u64, Ordering::Relaxed);
             let place = (self.column.path(range.file), row);
             documents.read_row(place, text, &job.options.documents)
         })?;
-        self.add(documents, self.start(index + 1), true, count)
+        count.add(documents, self.start(index + 1), true)
     }
 
     fn close(&self) {

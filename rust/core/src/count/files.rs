@@ -2,6 +2,7 @@
 //! ones and compressed ones all keep all threads busy.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -10,8 +11,7 @@ use crate::corpus::{
 };
 use crate::count::Counter;
 use crate::count::job::{
-    CorpusPart, CountJob, CountProgress, Failure, FileCountOptions, OnProgress, PartCount, Parts,
-    Reached,
+    CountJob, CountProgress, Failure, FileCountOptions, OnProgress, PartCount, Parts, Reached,
 };
 use crate::error::{Error, Result};
 use crate::parallel::{self, lock};
@@ -67,7 +67,8 @@ impl Counter {
         }
         let mut tables = std::mem::take(&mut self.tables);
         let counted = [self.texts, self.text_bytes];
-        let job = CountJob::new(&self.splitter, options, self.is_careful, *reached, counted);
+        let is_careful = tables[0].is_careful;
+        let job = CountJob::new(&self.splitter, options, is_careful, *reached, counted);
         let reported = job.run(&mut tables[..threads], parts, on_progress);
         let (last, failure) = (job.progress(parts), lock(&job.failure).take());
         self.tables = tables;
@@ -112,7 +113,7 @@ impl FileBlocks<'_> {
 impl Parts for FileBlocks<'_> {
     type Content = FileBlock;
 
-    fn next(&self, job: &CountJob<'_>) -> Option<CorpusPart<FileBlock>> {
+    fn next(&self, job: &CountJob<'_>) -> Option<(u64, Range<u64>, FileBlock)> {
         let DocumentOptions { doc_cap, on_error, .. } = job.options.documents;
         let is_whole = doc_cap.is_none() && job.options.max_chars.is_none();
         let cuts = is_whole && on_error != OnError::Skip;
@@ -127,10 +128,9 @@ impl Parts for FileBlocks<'_> {
             }
             None
         });
-        block.map(|content| {
-            lock(&self.unpacked).push((content.start.file, content.unpacked));
-            let positions = content.position..u64::MAX;
-            CorpusPart { number: content.order, positions, content }
+        block.map(|block| {
+            lock(&self.unpacked).push((block.start.file, block.unpacked));
+            (block.order, block.position..u64::MAX, block)
         })
     }
 

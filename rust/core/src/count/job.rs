@@ -60,8 +60,8 @@ pub(super) trait Parts: Sync {
     /// What a part contains.
     type Content;
 
-    /// The next part, if there is one.
-    fn next(&self, job: &CountJob<'_>) -> Option<CorpusPart<Self::Content>>;
+    /// The next part, if there is one: its number, its positions in the corpus, and its content.
+    fn next(&self, job: &CountJob<'_>) -> Option<(u64, Range<u64>, Self::Content)>;
 
     /// Read the documents of a part, and pass them to `count`.
     fn count(&self, content: Self::Content, count: &mut PartCount<'_, '_>) -> Result<()>;
@@ -71,15 +71,6 @@ pub(super) trait Parts: Sync {
 
     /// Add what was read to the progress.
     fn report(&self, progress: &mut CountProgress);
-}
-
-/// A part of a corpus.
-pub(super) struct CorpusPart<C> {
-    pub(super) number: u64,
-    /// Its positions in the corpus. All bytes beyond them share the last one, which is exact as well,
-    /// because a single thread reads them in order.
-    pub(super) positions: Range<u64>,
-    pub(super) content: C,
 }
 
 /// What the threads share, whatever they read.
@@ -152,8 +143,7 @@ impl<'a> CountJob<'a> {
 
     /// Count one part after another.
     fn count_parts<P: Parts>(&self, table: &mut CountTable, parts: &P) {
-        while let Some(part) = parts.next(self) {
-            let CorpusPart { number, positions, content } = part;
+        while let Some((number, positions, content)) = parts.next(self) {
             let (is_clean, is_over) = (true, false);
             let mut count = PartCount { job: self, table, number, positions, is_clean, is_over };
             match parts.count(content, &mut count) {
@@ -176,9 +166,6 @@ impl<'a> CountJob<'a> {
         let before = self.counted[2].load(Ordering::Relaxed);
         let chars = before + documents.limit(most - before);
         self.counted[2].store(chars, Ordering::Relaxed);
-        if chars > most {
-            documents.drop_skips_after_the_last();
-        }
         chars > most
     }
 
@@ -209,7 +196,8 @@ pub(super) struct PartCount<'j, 'a> {
     pub(super) job: &'j CountJob<'a>,
     table: &'j mut CountTable,
     number: u64,
-    /// The positions of the next texts in the corpus.
+    /// The positions of the next texts in the corpus. All bytes beyond them share the last one, which
+    /// is exact as well, because a single thread reads them in order.
     positions: Range<u64>,
     /// Whether nothing of the part was counted.
     pub(super) is_clean: bool,

@@ -58,8 +58,6 @@ pub struct Counter {
     text_bytes: u64,
     /// The position of the next text. Positions rise, and may have gaps.
     position: u64,
-    /// Whether texts are split before any of them is counted, where the pattern may fail.
-    is_careful: bool,
     /// Whether each batch was counted completely.
     is_whole: bool,
     /// The skipped documents.
@@ -73,9 +71,8 @@ impl Counter {
         let threads = threads.clamp(1, parallel::MAX_THREADS);
         memory::check(threads * CountTable::EMPTY_BYTES)?;
         let tables = (0..threads).map(|_| CountTable::default()).collect();
-        let (is_careful, is_whole, skips) = (false, true, Skips::default());
-        let (texts, text_bytes, position) = (0, 0, 0);
-        Ok(Self { splitter, tables, texts, text_bytes, position, is_careful, is_whole, skips })
+        let (texts, text_bytes, position, skips) = Default::default();
+        Ok(Self { splitter, tables, texts, text_bytes, position, is_whole: true, skips })
     }
 
     /// Split all texts of a batch before any of them is counted, if the pattern may fail, so that
@@ -84,7 +81,7 @@ impl Counter {
     #[doc(hidden)]
     pub fn with_care(mut self) -> Self {
         self.tables.iter_mut().for_each(|table| table.is_careful = true);
-        Self { is_careful: true, ..self }
+        self
     }
 
     /// Use at most about `bytes` of memory while counting, shared among the threads. Counts that
@@ -109,7 +106,7 @@ impl Counter {
     /// After an error, if [`is_whole`](Self::is_whole) is false, the counter holds an unknown part
     /// of these texts and should be dropped.
     pub fn add(&mut self, texts: &[&str]) -> Result<()> {
-        if self.is_careful && self.splitter.may_fail() {
+        if self.tables[0].is_careful && self.splitter.may_fail() {
             let threads = parallel::worth(self.tables.len(), texts.iter().map(|t| t.len()).sum());
             let split = |range: Range<usize>| {
                 texts[range].iter().try_for_each(|text| self.splitter.for_each(text, |_| ()))

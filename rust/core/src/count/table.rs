@@ -203,8 +203,8 @@ pub(super) fn merge(mut tables: Vec<CountTable>) -> Result<Counts> {
 fn in_order(tables: Vec<ShortRows>, long: &[LongRows]) -> Result<Counts> {
     let rows = tables.iter().map(|table| table.rows.len()).max().unwrap_or(0);
     let mut counts = CountRows::with_room_for_about(rows * 8, rows);
-    let mut short = FirstSeenOrder::new(tables.into_iter().map(ShortRows::into_rows));
-    let mut long = FirstSeenOrder::new(long.iter().map(LongRows::iter));
+    let mut short = by_first_seen(tables.into_iter().map(ShortRows::into_rows));
+    let mut long = by_first_seen(long.iter().map(LongRows::iter));
     let mut next = (short.next(), long.next());
     let mut buffer = Vec::new();
     loop {
@@ -226,30 +226,20 @@ fn in_order(tables: Vec<ShortRows>, long: &[LongRows]) -> Result<Counts> {
     }
 }
 
-/// Merges streams of rows in order of first occurrence.
-struct FirstSeenOrder<I: Iterator> {
-    streams: Vec<(I::Item, I)>,
-}
-
-impl<T, I: Iterator<Item = (T, Seen)>> FirstSeenOrder<I> {
-    fn new(streams: impl Iterator<Item = I>) -> Self {
-        Self { streams: streams.filter_map(|mut rows| Some((rows.next()?, rows))).collect() }
-    }
-}
-
-impl<T, I: Iterator<Item = (T, Seen)>> Iterator for FirstSeenOrder<I> {
-    type Item = (T, Seen);
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        let firsts = self.streams.iter().map(|((_, seen), _)| seen.first);
+/// Merge streams of rows in order of first occurrence.
+fn by_first_seen<T, I: Iterator<Item = (T, Seen)>>(
+    streams: impl Iterator<Item = I>,
+) -> impl Iterator<Item = (T, Seen)> {
+    let mut streams: Vec<_> = streams.filter_map(|mut rows| Some((rows.next()?, rows))).collect();
+    std::iter::from_fn(move || {
+        let firsts = streams.iter().map(|((_, seen), _)| seen.first);
         let (at, _) = firsts.enumerate().min_by_key(|&(_, first)| first)?;
-        let (head, rest) = &mut self.streams[at];
+        let (head, rest) = &mut streams[at];
         match rest.next() {
             Some(row) => Some(std::mem::replace(head, row)),
-            None => Some(self.streams.swap_remove(at).0),
+            None => Some(streams.swap_remove(at).0),
         }
-    }
+    })
 }
 
 /// How often a row was seen and where first, in one word: the position in the upper 48 bits, and in
@@ -342,17 +332,11 @@ impl ShortRows {
     fn reserve(&mut self, more: usize) -> Result<()> {
         let rows = self.rows.len() + more;
         memory::reserve(&mut self.rows, more)?;
-        if self.index.fits(rows) { Ok(()) } else { self.grow(rows) }
-    }
-
-    #[cold]
-    fn grow(&mut self, rows: usize) -> Result<()> {
-        if rows > RowIndex::ROWS {
-            return Err(Error::TooManyPretokens);
+        if !self.index.fits(rows) {
+            // The old index is freed before the new one is made.
+            self.index = RowIndex::default();
+            self.index = index_of(self.rows.iter().map(|(key, _)| key.hash()), rows)?;
         }
-        // The old index is freed before the new one is made.
-        self.index = RowIndex::default();
-        self.index = RowIndex::of(self.rows.iter().map(|(key, _)| key.hash()), rows)?;
         Ok(())
     }
 
@@ -398,25 +382,12 @@ impl ShortRows {
         if self.rows.is_empty() {
             return;
         }
-        // Prefetched block by block as in `CountTable::add_misses`.
-        let mut other_row = 0;
-        for block in other.rows.chunks_mut(PretokenEnds::CAPACITY) {
-            for (key, _) in &*block {
-                self.index.prefetch(key.hash());
-            }
-            for (key, _) in &*block {
-                if let Some(row) = self.index.likely(key.hash()) {
-                    prefetch(&self.rows, row);
-                }
-            }
-            for (key, tally) in block {
-                if let Ok(row) = self.index.find(key.hash(), |row| self.rows[row].0 == *key) {
-                    move_to_first(
-                        (row, &mut self.rows[row].1, &mut self.carries),
-                        (other_row, tally, &mut other.carries),
-                    );
-                }
-                other_row += 1;
+        for (other_row, (key, tally)) in other.rows.iter_mut().enumerate() {
+            if let Ok(row) = self.index.find(key.hash(), |row| self.rows[row].0 == *key) {
+                move_to_first(
+                    (row, &mut self.rows[row].1, &mut self.carries),
+                    (other_row, tally, &mut other.carries),
+                );
             }
         }
     }
@@ -436,7 +407,10 @@ impl LongRows {
     /// Count a pretoken at a position.
     fn add(&mut self, pretoken: &[u8], position: u64) -> Result<()> {
         if !self.index.fits(self.rows.len() + 1) {
-            self.grow()?;
+            // The old index is freed before the new one is made.
+            self.index = RowIndex::default();
+            let hashes = self.iter().map(|(pretoken, _)| hash(pretoken));
+            self.index = index_of(hashes, self.rows.len() + 1)?;
         }
         let is_equal = |row| &self.bytes[self.range(row)] == pretoken;
         let row = match self.index.find(hash(pretoken), is_equal) {
@@ -450,18 +424,6 @@ impl LongRows {
             }
         };
         self.carries.add(row, &mut self.rows[row].1, 1);
-        Ok(())
-    }
-
-    #[cold]
-    fn grow(&mut self) -> Result<()> {
-        let rows = self.rows.len() + 1;
-        if rows > RowIndex::ROWS {
-            return Err(Error::TooManyPretokens);
-        }
-        // The old index is freed before the new one is made.
-        self.index = RowIndex::default();
-        self.index = RowIndex::of(self.iter().map(|(pretoken, _)| hash(pretoken)), rows)?;
         Ok(())
     }
 
@@ -500,6 +462,15 @@ impl LongRows {
             }
         }
     }
+}
+
+/// An index of rows with these hashes, with room for `rows` rows.
+#[cold]
+fn index_of(hashes: impl Iterator<Item = u64>, rows: usize) -> Result<RowIndex> {
+    if rows > RowIndex::ROWS {
+        return Err(Error::TooManyPretokens);
+    }
+    RowIndex::of(hashes, rows)
 }
 
 /// The hash of a long pretoken. With [`hash_bytes`](crate::hash::key::hash_bytes) instead, counting

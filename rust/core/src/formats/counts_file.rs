@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type};
+use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type, ZstdLevel};
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result as ParquetResult};
@@ -23,7 +23,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type as SchemaType};
 
 use crate::corpus::parquet::{
-    Pages, TablePlace, catch_panic, check_chunk, general, read_footer, rows_at_once, unreadable,
+    Pages, TableSource, catch_panic, check_chunk, general, read_footer, rows_at_once, unreadable,
 };
 use crate::count::{Counts, DistinctRows};
 use crate::error::{Error, Result};
@@ -78,9 +78,10 @@ impl Counts {
 fn write(counts: &Counts, metadata: &[(&str, &str)], file: &mut File) -> ParquetResult<()> {
     let pair = |&(key, value): &(&str, &str)| KeyValue::new(key.to_owned(), value.to_owned());
     let pairs = metadata.iter().map(pair).collect();
+    let zstd = Compression::ZSTD(ZstdLevel::default());
     // Pretokens are distinct, so a dictionary would only take space.
     let properties = WriterProperties::builder()
-        .set_compression(compression())
+        .set_compression(if cfg!(feature = "zstd") { zstd } else { Compression::SNAPPY })
         .set_column_dictionary_enabled(ColumnPath::from(PRETOKEN), false)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
@@ -92,13 +93,6 @@ fn write(counts: &Counts, metadata: &[(&str, &str)], file: &mut File) -> Parquet
         group.close()?;
     }
     writer.close().map(drop)
-}
-
-fn compression() -> Compression {
-    #[cfg(feature = "zstd")]
-    return Compression::ZSTD(parquet::basic::ZstdLevel::default());
-    #[cfg(not(feature = "zstd"))]
-    Compression::SNAPPY
 }
 
 /// The columns are optional, like those that Arrow writes, but contain no nulls.
@@ -217,9 +211,12 @@ impl CountsFile {
             let kind = field.get_basic_info().converted_type();
             return Err(general(format!("the column {name} is nested ({kind}, a list or struct)")));
         };
-        let (column, expected) =
-            (&columns[index], if name == COUNT { "integers" } else { "bytes" });
-        if if name == COUNT { is_integer(column) } else { is_bytes(column) } {
+        let column = &columns[index];
+        let (is_right, expected) = match name {
+            COUNT => (is_integer(column), "integers"),
+            _ => (is_bytes(column), "bytes"),
+        };
+        if is_right {
             return Ok(index);
         }
         let (logical, physical) = (column.logical_type_ref(), column.physical_type());
@@ -278,7 +275,7 @@ impl CountsFile {
             let values = chunk.num_values();
             return Err(general(format!("a column has {values} values for {rows} rows")));
         }
-        let file = TablePlace::Path(self.path.clone()).open()?;
+        let file = TableSource::open(&self.path)?;
         // A page may be as large as its largest pretoken; `Pages` checks that there is enough
         // memory.
         let pages = catch_panic(|| Pages::new(file, chunk, usize::MAX))?;

@@ -22,7 +22,7 @@ use parquet::schema::types::ColumnDescriptor;
 
 use crate::corpus::parquet::footer::read_footer;
 use crate::corpus::parquet::source::{
-    self, Pages, ReadSeek, TablePlace, TableSource, because, general,
+    Pages, ReadSeek, TableSource, because, general, shares_prefixes,
 };
 use crate::corpus::stream::stand_in_at;
 use crate::error::{Error, Hint, OTHER_COLUMN, RENDER, Reason, Result};
@@ -66,9 +66,9 @@ pub struct TextColumn {
 
 /// A parquet file with the column.
 struct Table {
-    /// The path, for messages.
+    /// The path; for messages only, if the file is an object of the caller.
     path: PathBuf,
-    place: TablePlace,
+    object: Option<TableSource>,
     metadata: ParquetMetaData,
     /// The index of the column.
     column: usize,
@@ -85,10 +85,8 @@ impl fmt::Debug for Table {
 impl Table {
     /// Open the column `name` of the file at the path, or of `object`.
     fn open(path: &Path, object: Option<TableSource>, name: &str) -> Result<Self> {
-        let of_path = || TablePlace::Path(path.to_owned());
-        let place = object.map_or_else(of_path, TablePlace::Object);
         let opened = || {
-            let source = place.open()?;
+            let source = source(path, object.as_ref())?;
             let metadata = read_footer(&source).map_err(|error| not_parquet(path, error))?;
             let column = find(&metadata, name)?;
             let (mut starts, mut rows, mut bytes) = (vec![0], 0_usize, 0_usize);
@@ -108,8 +106,13 @@ impl Table {
         };
         let opened = catch_panic(opened).map_err(|error| unreadable(path, error));
         let (metadata, column, starts) = opened?;
-        Ok(Self { path: path.to_owned(), place, metadata, column, starts })
+        Ok(Self { path: path.to_owned(), object, metadata, column, starts })
     }
+}
+
+/// The bytes of an object, or else of the file at the path.
+fn source(path: &Path, object: Option<&TableSource>) -> io::Result<TableSource> {
+    object.map_or_else(|| TableSource::open(path), |object| Ok(object.clone()))
 }
 
 /// A range of rows of a row group.
@@ -250,8 +253,8 @@ impl TextColumn {
 
     /// The pages of the column in a row group.
     fn pages(&self, file: usize, group: usize) -> ParquetResult<Pages> {
-        let source = self.files[file].place.open()?;
-        Pages::new(source, self.chunk(file, group), self.most_page_bytes)
+        let Table { path, object, .. } = &self.files[file];
+        Pages::new(source(path, object.as_ref())?, self.chunk(file, group), self.most_page_bytes)
     }
 
     /// Read a part of a file, which may be damaged.
@@ -327,7 +330,7 @@ impl RowReader {
         let column = of.read(file, || {
             let (chunk, pages) = (of.chunk(file, group), of.pages(file, group)?);
             let mut column = ColumnReaderImpl::new(chunk.column_descr_ptr(), Box::new(pages));
-            let step = if source::shares_prefixes(chunk) { 1 } else { rows.start.max(1) };
+            let step = if shares_prefixes(chunk) { 1 } else { rows.start.max(1) };
             let mut steps = (0..rows.start).step_by(step);
             steps.try_for_each(|_| column.skip_records(step).map(drop))?;
             Ok(column)
@@ -475,7 +478,7 @@ pub(crate) fn check_chunk(chunk: &ColumnChunkMetaData) -> ParquetResult<()> {
 /// a prefix with the previous one and may be much longer than its stored bytes, so rows are read
 /// one by one.
 pub(crate) fn rows_at_once(chunk: &ColumnChunkMetaData) -> usize {
-    if source::shares_prefixes(chunk) {
+    if shares_prefixes(chunk) {
         return 1;
     }
     let row = chunk.uncompressed_size() / chunk.num_values().max(1);

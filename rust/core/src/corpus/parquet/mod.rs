@@ -9,5 +9,5 @@ pub use column::{RowRange, TextColumn};
 pub(crate) use column::{catch_panic, check_chunk, rows_at_once, unreadable};
 pub(crate) use footer::read_footer;
 pub use source::ReadSeek;
-pub(crate) use source::{Pages, TablePlace, general};
+pub(crate) use source::{Pages, TableSource, general};
 pub use table_reader::TableReader;

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use brotli_decompressor::Decompressor;
@@ -44,6 +44,13 @@ pub(crate) struct TableSource {
 }
 
 impl TableSource {
+    /// A local file. Each reader opens it again, so that only files being read are open.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let size = file.metadata()?.len();
+        Ok(Self::new(Box::new(file), size, LOCAL_BYTES))
+    }
+
     /// An object of the caller, each of whose reads is expensive.
     pub(crate) fn windowed(file: Box<dyn ReadSeek>, size: u64) -> Self {
         Self::new(file, size, WINDOW_BYTES)
@@ -68,28 +75,6 @@ impl TableSource {
 
     fn reader(&self, offset: u64) -> OffsetReader {
         OffsetReader { source: self.clone(), offset }
-    }
-}
-
-/// The location of a parquet file.
-#[derive(Clone)]
-pub(crate) enum TablePlace {
-    /// A local file. Each reader opens it again, so that only files being read are open.
-    Path(PathBuf),
-    /// An object of the caller.
-    Object(TableSource),
-}
-
-impl TablePlace {
-    pub(crate) fn open(&self) -> io::Result<TableSource> {
-        match self {
-            Self::Object(source) => Ok(source.clone()),
-            Self::Path(path) => {
-                let file = File::open(path)?;
-                let size = file.metadata()?.len();
-                Ok(TableSource::new(Box::new(file), size, LOCAL_BYTES))
-            }
-        }
     }
 }
 
@@ -151,14 +136,8 @@ pub(crate) struct Pages {
     offset: u64,
     end: u64,
     header: Option<PageHeader>,
-    /// The compression of the column.
-    compression: Compression,
-    /// Whether rows may be null, so that pages have levels.
-    has_levels: bool,
-    /// Whether a text may share a prefix with the one before, by the metadata of the column.
-    shares_prefixes: bool,
+    chunk: ColumnChunkMetaData,
     has_dictionary: bool,
-    rows: usize,
     most_bytes: usize,
 }
 
@@ -170,31 +149,19 @@ impl Pages {
         chunk: &ColumnChunkMetaData,
         most_bytes: usize,
     ) -> Result<Self> {
-        let (file, compression) = (Arc::new(file), chunk.compression());
         let rows = usize::try_from(chunk.num_values())?;
-        let has_levels = chunk.column_descr().max_def_level() > 0;
-        let shares_prefixes = shares_prefixes(chunk);
-        let reader = if matches!(compression, Compression::GZIP(_) | Compression::BROTLI(_)) {
+        let mut of_crate = chunk.clone();
+        if let Compression::GZIP(_) | Compression::BROTLI(_) = chunk.compression() {
             // The crate passes these pages on as they are, and `decompress` follows.
-            let chunk = chunk.clone().into_builder().set_compression(Compression::UNCOMPRESSED);
-            SerializedPageReader::new(Arc::clone(&file), &chunk.build()?, rows, None)?
-        } else {
-            SerializedPageReader::new(Arc::clone(&file), chunk, rows, None)?
-        };
+            let builder = of_crate.into_builder().set_compression(Compression::UNCOMPRESSED);
+            of_crate = builder.build()?;
+        }
+        let file = Arc::new(file);
+        let reader = SerializedPageReader::new(Arc::clone(&file), &of_crate, rows, None)?;
         let (offset, bytes) = chunk.byte_range();
-        Ok(Self {
-            file,
-            reader,
-            offset,
-            end: offset.saturating_add(bytes),
-            header: None,
-            compression,
-            has_levels,
-            shares_prefixes,
-            has_dictionary: false,
-            rows,
-            most_bytes,
-        })
+        let (end, chunk) = (offset.saturating_add(bytes), chunk.clone());
+        let (header, has_dictionary) = (None, false);
+        Ok(Self { file, reader, offset, end, header, chunk, has_dictionary, most_bytes })
     }
 
     /// The metadata in the header of the next page, and the decompressed size of the page.
@@ -245,7 +212,7 @@ impl Pages {
         let left = bytes.checked_sub(levels.len()).ok_or_else(wrong_size)?;
         // One byte more shows that the page is larger.
         let limit = left as u64 + 1;
-        match self.compression {
+        match self.chunk.compression() {
             _ if left == 0 => Ok(0),
             Compression::GZIP(_) => MultiGzDecoder::new(data).take(limit).read_to_end(&mut all),
             Compression::BROTLI(_) => {
@@ -267,7 +234,7 @@ impl Pages {
         let most = match page {
             // The texts of a dictionary have a length of four bytes, and numbers have as many.
             Page::DictionaryPage { buf, .. } => buf.len() / 4,
-            _ => self.rows,
+            _ => usize::try_from(self.chunk.num_values())?,
         };
         if values > most {
             return Err(wrong_count());
@@ -281,14 +248,16 @@ impl Pages {
                 return Err(general("the dictionary of a page is missing"));
             }
             (_, Encoding::DELTA_LENGTH_BYTE_ARRAY) => 1,
-            (_, Encoding::DELTA_BYTE_ARRAY) if self.shares_prefixes => 2,
+            (_, Encoding::DELTA_BYTE_ARRAY) if shares_prefixes(&self.chunk) => 2,
             (_, Encoding::DELTA_BYTE_ARRAY) => {
                 return Err(general("the encoding of a page is not listed"));
             }
             _ => return Ok(()),
         };
         memory::check(values.saturating_mul(VALUE_BYTES)).map_err(io::Error::from)?;
-        let levels = levels_bytes(page, self.has_levels);
+        // Where rows may be null, pages have levels.
+        let has_levels = self.chunk.column_descr().max_def_level() > 0;
+        let levels = levels_bytes(page, has_levels);
         let mut rest = levels.and_then(|levels| page.buffer().get(levels..)).unwrap_or_default();
         (0..lists).try_for_each(|_| skip_deltas(&mut rest, u64::from(page.num_values())))
     }
@@ -362,7 +331,7 @@ fn skip_deltas(bytes: &mut &[u8], most: u64) -> Result<()> {
 }
 
 /// The message for a page of `bytes` bytes if the limit is `most`.
-pub(super) fn too_large(bytes: usize, most: usize) -> Reason {
+fn too_large(bytes: usize, most: usize) -> Reason {
     let (bytes, most) = (Grouped(bytes), Grouped(most));
     Reason::new(format!("the page has {bytes} bytes, more than the limit of {most}"), SMALLER_PAGES)
 }
