@@ -223,6 +223,7 @@ impl BlockReader {
             order: self.order,
             position: self.position,
             start: self.place,
+            end: self.place,
             unit: self.unit,
             ..FileBlock::default()
         };
@@ -238,6 +239,7 @@ impl BlockReader {
         self.order += 1;
         self.unit += 1;
         self.position += 3 * block.bytes.len() as u64 + 1;
+        self.place = block.end;
         if block.is_last {
             self.next_file();
         }
@@ -247,15 +249,14 @@ impl BlockReader {
 
     /// Read the bytes of a block.
     fn read(&mut self, splitter: Option<&Splitter>, block: &mut FileBlock) -> io::Result<()> {
-        let (kind, mut place) = (self.files[self.place.file].kind, self.place);
+        let kind = self.files[self.place.file].kind;
         let open = self.opened()?;
         match kind {
-            FileKind::Text => open.text(&mut place, splitter, block)?,
-            FileKind::Jsonl => open.lines(&mut place, false, block)?,
-            FileKind::Lines => open.lines(&mut place, true, block)?,
+            FileKind::Text => open.text(splitter, block)?,
+            FileKind::Jsonl => open.lines(false, block)?,
+            FileKind::Lines => open.lines(true, block)?,
         }
         (block.damage, block.unpacked) = (open.damage.take(), open.unpacked);
-        self.place = place;
         Ok(())
     }
 
@@ -306,12 +307,7 @@ impl OpenFile {
     }
 
     /// Read the next part of a text, which ends where the text may be cut.
-    fn text(
-        &mut self,
-        place: &mut FilePlace,
-        splitter: Option<&Splitter>,
-        block: &mut FileBlock,
-    ) -> io::Result<()> {
+    fn text(&mut self, splitter: Option<&Splitter>, block: &mut FileBlock) -> io::Result<()> {
         let bytes = &mut block.bytes;
         memory::extend(bytes, &self.rest)?;
         self.rest.clear();
@@ -335,18 +331,13 @@ impl OpenFile {
                 continue;
             }
             block.is_last = self.is_ended || block.is_too_long;
-            place.byte += bytes.len() as u64;
+            block.end.byte += bytes.len() as u64;
             return Ok(());
         }
     }
 
     /// Read the next whole lines.
-    fn lines(
-        &mut self,
-        place: &mut FilePlace,
-        with_blank: bool,
-        block: &mut FileBlock,
-    ) -> io::Result<()> {
+    fn lines(&mut self, with_blank: bool, block: &mut FileBlock) -> io::Result<()> {
         let bytes = &mut block.bytes;
         memory::extend(bytes, &self.rest)?;
         self.rest.clear();
@@ -359,7 +350,7 @@ impl OpenFile {
                 memory::extend(&mut self.rest, &bytes[cut..])?;
                 bytes.truncate(cut);
             } else if bytes.len() > self.bounds.document_bytes {
-                return self.skip_line(place, block);
+                return self.skip_line(block);
             } else if !self.is_ended {
                 continue;
             }
@@ -368,6 +359,7 @@ impl OpenFile {
                 self.rest.clear();
                 bytes.truncate(cut.unwrap_or(0));
             }
+            let place = &mut block.end;
             place.byte += bytes.len() as u64;
             place.row += lines(bytes, block.start.byte == 0, with_blank).count() as u64;
             place.line += memchr_iter(b'\n', bytes).count() as u64;
@@ -378,7 +370,8 @@ impl OpenFile {
 
     /// Skip the rest of a line that is too long, of which the block has the start; or the rest of
     /// the file, if nothing is skipped.
-    fn skip_line(&mut self, place: &mut FilePlace, block: &mut FileBlock) -> io::Result<()> {
+    fn skip_line(&mut self, block: &mut FileBlock) -> io::Result<()> {
+        let place = &mut block.end;
         place.byte += std::mem::take(&mut block.bytes).len() as u64;
         (place.line, place.row) = (place.line + 1, place.row + 1);
         block.is_too_long = true;
