@@ -118,21 +118,23 @@ fn write_group(
     let mut column = group.next_column()?.ok_or_else(missing)?;
     for batch in batches.clone().flat_map(|batch| counts.pieces(batch, BATCH_BYTES)) {
         let values = pretokens(counts, &batch)?;
-        column.typed::<ByteArrayType>().write_batch(&values, defined(&batch), None)?;
+        column.typed::<ByteArrayType>().write_batch(
+            &values,
+            Some(&DEFINED[..batch.len()]),
+            None,
+        )?;
     }
     column.close()?;
     let mut column = group.next_column()?.ok_or_else(missing)?;
     for batch in batches {
         let values: Vec<i64> = counts.range(batch.clone()).map(|row| row.1.cast_signed()).collect();
-        column.typed::<Int64Type>().write_batch(&values, defined(&batch), None)?;
+        column.typed::<Int64Type>().write_batch(&values, Some(&DEFINED[..batch.len()]), None)?;
     }
     column.close()
 }
 
-/// The definition levels of a batch without nulls.
-fn defined(batch: &Range<usize>) -> Option<&'static [i16]> {
-    Some(&[1; BATCH_ROWS][..batch.len()])
-}
+/// The definition levels of values that are not null.
+static DEFINED: [i16; BATCH_ROWS] = [1; BATCH_ROWS];
 
 /// The pretokens of a batch, which share one copy of their bytes.
 fn pretokens(counts: &Counts, batch: &Range<usize>) -> ParquetResult<Vec<ByteArray>> {

@@ -34,13 +34,15 @@ pub trait ReadSeek: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
+/// The offset of the next byte, unless the last read failed, and the file. Its buffer serves reads
+/// that are close to each other; a large read goes around it.
+type SharedFile = Mutex<(Option<u64>, BufReader<Box<dyn ReadSeek>>)>;
+
 /// The bytes of a parquet file, which several readers share: a source for the parquet crate.
 #[derive(Clone)]
 pub(crate) struct TableSource {
     size: u64,
-    /// The offset of the next byte, unless the last read failed, and the file. Its buffer serves
-    /// reads that are close to each other; a large read goes around it.
-    file: Arc<Mutex<(Option<u64>, BufReader<Box<dyn ReadSeek>>)>>,
+    file: Arc<SharedFile>,
 }
 
 impl TableSource {
