@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::{fmt, io, vec};
+use std::{fmt, io};
 
 use parquet::basic::{Compression, ConvertedType, LogicalType, Type};
 use parquet::column::page::{PageMetadata, PageReader};
@@ -319,8 +319,10 @@ pub(crate) struct RowReader {
     /// The range without the rows decoded so far.
     range: RowRange,
     column: ColumnReaderImpl<ByteArrayType>,
-    /// The decoded rows that were not returned yet.
-    decoded: vec::IntoIter<ByteArray>,
+    /// The definition levels and the texts of the decoded rows, of which so many were returned.
+    levels: Vec<i16>,
+    texts: Vec<ByteArray>,
+    returned: usize,
 }
 
 impl RowReader {
@@ -335,37 +337,44 @@ impl RowReader {
             steps.try_for_each(|_| column.skip_records(step).map(drop))?;
             Ok(column)
         })?;
-        Ok(Self { range: range.clone(), column, decoded: Vec::new().into_iter() })
+        let (levels, texts, returned) = Default::default();
+        Ok(Self { range: range.clone(), column, levels, texts, returned })
     }
 
     /// The index in the row group and the bytes of the next row; a null has no bytes. `of` must be
     /// the column passed to [`open`](Self::open). Fails if the file cannot be read.
     pub(crate) fn next(&mut self, of: &TextColumn) -> Result<Option<(usize, ByteArray)>> {
-        if self.decoded.len() == 0 && !Range::is_empty(&self.range.rows) {
-            self.decoded = of.read(self.range.file, || self.decode(of))?.into_iter();
+        if self.returned == self.texts.len() && !Range::is_empty(&self.range.rows) {
+            of.read(self.range.file, || self.decode(of))?;
         }
+        let Some(text) = self.texts.get_mut(self.returned) else { return Ok(None) };
+        let text = std::mem::take(text);
         // The start of the range has moved beyond the decoded rows already.
-        let row = self.range.rows.start - self.decoded.len();
-        Ok(self.decoded.next().map(|text| (row, text)))
+        let row = self.range.rows.start - self.texts.len() + self.returned;
+        self.returned += 1;
+        Ok(Some((row, text)))
     }
 
     /// Decode the next rows.
-    fn decode(&mut self, of: &TextColumn) -> ParquetResult<Vec<ByteArray>> {
-        let RowRange { file, group, rows } = &mut self.range;
-        let (mut levels, mut texts) = (Vec::new(), Vec::new());
+    fn decode(&mut self, of: &TextColumn) -> ParquetResult<()> {
+        let Self { range: RowRange { file, group, rows }, column, levels, texts, returned } = self;
+        levels.clear();
+        texts.clear();
         let most = rows_at_once(of.chunk(*file, *group)).min(rows.len());
-        let read = self.column.read_records(most, Some(&mut levels), None, &mut texts);
-        let (count, ..) = read?;
+        let (count, ..) = column.read_records(most, Some(levels), None, texts)?;
+        // Nulls have a level but no text.
+        if levels.contains(&0) {
+            let mut others = std::mem::take(texts).into_iter();
+            let text = |level: &i16| if *level == 0 { Some("".into()) } else { others.next() };
+            texts.extend(levels.iter().map_while(text));
+        }
         // By the footer the range has more rows, but the row group has ended.
-        if count == 0 {
+        if count == 0 || texts.len() != count {
             return Err(missing(rows.start));
         }
-        // Nulls have a level but no text.
-        let mut texts = texts.into_iter();
-        let row = |row| if levels.get(row) == Some(&0) { Some("".into()) } else { texts.next() };
-        let decoded: Option<_> = (0..count).map(row).collect();
         rows.start += count;
-        decoded.ok_or_else(|| missing(rows.start))
+        *returned = 0;
+        Ok(())
     }
 }
 
