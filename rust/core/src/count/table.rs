@@ -382,12 +382,25 @@ impl ShortRows {
         if self.rows.is_empty() {
             return;
         }
-        for (other_row, (key, tally)) in other.rows.iter_mut().enumerate() {
-            if let Ok(row) = self.index.find(key.hash(), |row| self.rows[row].0 == *key) {
-                move_to_first(
-                    (row, &mut self.rows[row].1, &mut self.carries),
-                    (other_row, tally, &mut other.carries),
-                );
+        // Prefetched block by block as in `CountTable::add_misses`.
+        let mut other_row = 0;
+        for block in other.rows.chunks_mut(PretokenEnds::CAPACITY) {
+            for (key, _) in &*block {
+                self.index.prefetch(key.hash());
+            }
+            for (key, _) in &*block {
+                if let Some(row) = self.index.likely(key.hash()) {
+                    prefetch(&self.rows, row);
+                }
+            }
+            for (key, tally) in block {
+                if let Ok(row) = self.index.find(key.hash(), |row| self.rows[row].0 == *key) {
+                    move_to_first(
+                        (row, &mut self.rows[row].1, &mut self.carries),
+                        (other_row, tally, &mut other.carries),
+                    );
+                }
+                other_row += 1;
             }
         }
     }
