@@ -191,20 +191,6 @@ impl BlockReader {
         Self { files, source, bounds, skips, open, place, unit, order, position, packed }
     }
 
-    /// Open the file at the place, if that is not done.
-    fn opened(&mut self) -> io::Result<&mut OpenFile> {
-        if self.open.is_none() {
-            let (file, unpacked) = (&self.files[self.place.file], self.place.byte);
-            let source = file.open(self.source.take(), unpacked, &self.packed)?;
-            let (bounds, skips, compression) = (self.bounds, self.skips, file.compression);
-            let (rest, is_ended, damage) = Default::default();
-            let open =
-                OpenFile { source, bounds, skips, compression, unpacked, rest, is_ended, damage };
-            self.open = Some(open);
-        }
-        Ok(self.open.as_mut().expect("opened above"))
-    }
-
     /// Stop reading: there are no further blocks.
     pub(crate) fn close(&mut self) {
         self.open = None;
@@ -249,9 +235,18 @@ impl BlockReader {
 
     /// Read the bytes of a block.
     fn read(&mut self, splitter: Option<&Splitter>, block: &mut FileBlock) -> io::Result<()> {
-        let kind = self.files[self.place.file].kind;
-        let open = self.opened()?;
-        match kind {
+        let file = &self.files[self.place.file];
+        if self.open.is_none() {
+            let unpacked = self.place.byte;
+            let source = file.open(self.source.take(), unpacked, &self.packed)?;
+            let (bounds, skips, compression) = (self.bounds, self.skips, file.compression);
+            let (rest, is_ended, damage) = Default::default();
+            let open =
+                OpenFile { source, bounds, skips, compression, unpacked, rest, is_ended, damage };
+            self.open = Some(open);
+        }
+        let open = self.open.as_mut().expect("opened above");
+        match file.kind {
             FileKind::Text => open.text(splitter, block)?,
             FileKind::Jsonl => open.lines(false, block)?,
             FileKind::Lines => open.lines(true, block)?,

@@ -100,12 +100,12 @@ pub(crate) fn fill(source: &mut impl Read, bytes: &mut Vec<u8>, most: usize) -> 
 
 /// The rest of the members of a gzip file; `None` behind the last one, or once reading has failed.
 /// Zeros behind a member, with which tapes and blocks are filled, are skipped, as `gzip` does.
-struct GzipMembers(Option<GzDecoder<BufReader<Tracked>>>);
+struct GzipMembers(Option<GzipMember>);
+
+type GzipMember = GzDecoder<BufReader<Tracked>>;
 
 /// The next member after one that was read to its end.
-fn next_member(
-    member: GzDecoder<BufReader<Tracked>>,
-) -> io::Result<Option<GzDecoder<BufReader<Tracked>>>> {
+fn next_member(member: GzipMember) -> io::Result<Option<GzipMember>> {
     let mut packed = member.into_inner();
     loop {
         let bytes = packed.fill_buf()?;

@@ -11,7 +11,7 @@ use crate::corpus::{
 };
 use crate::count::Counter;
 use crate::count::job::{
-    CountJob, CountProgress, Failure, FileCountOptions, OnProgress, PartCount, Parts, Reached,
+    CountJob, CountProgress, FileCountOptions, OnProgress, PartCount, Parts, Reached,
 };
 use crate::error::{Error, Result};
 use crate::parallel::{self, lock};
@@ -124,7 +124,7 @@ impl Parts for FileBlocks<'_> {
         let block = next.unwrap_or_else(|error| {
             if error != Error::Interrupted {
                 self.close();
-                job.fail(Failure { number, error, is_clean: true });
+                job.fail(number, error, true);
             }
             None
         });

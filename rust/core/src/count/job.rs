@@ -109,11 +109,12 @@ impl<'a> CountJob<'a> {
         [texts, bytes]: [u64; 2],
     ) -> Self {
         let in_turns = is_careful || options.max_chars.is_some();
+        let changed = Condvar::new();
         Self {
             options,
             splitter,
             splits_first: is_careful && splitter.may_fail(),
-            turns: in_turns.then(Turns::default),
+            turns: in_turns.then_some(Turns { open: Mutex::new(0..u64::MAX), changed }),
             failure: Mutex::default(),
             skips: Mutex::default(),
             counted: [texts, bytes, reached.chars].map(AtomicU64::new),
@@ -146,13 +147,11 @@ impl<'a> CountJob<'a> {
         while let Some((number, positions, content)) = parts.next(self) {
             let (is_clean, is_over) = (true, false);
             let mut count = PartCount { job: self, table, number, positions, is_clean, is_over };
-            match parts.count(content, &mut count) {
-                Ok(()) => {}
-                Err(Error::Interrupted) if count.is_over => parts.close(),
-                Err(error) => {
-                    let is_clean = count.is_clean;
-                    parts.close();
-                    self.fail(Failure { number, error, is_clean });
+            if let Err(error) = parts.count(content, &mut count) {
+                let PartCount { is_clean, is_over, .. } = count;
+                parts.close();
+                if error != Error::Interrupted || !is_over {
+                    self.fail(number, error, is_clean);
                 }
             }
         }
@@ -178,15 +177,13 @@ impl<'a> CountJob<'a> {
         progress
     }
 
-    /// Record an error.
-    pub(super) fn fail(&self, failure: Failure) {
-        if let Some(turns) = &self.turns {
-            turns.end_before(failure.number);
-        }
-        let is_clean = failure.is_clean && self.turns.is_some();
+    /// Record the error of a part, of which nothing was counted if it `is_clean`.
+    pub(super) fn fail(&self, number: u64, error: Error, is_clean: bool) {
+        self.turns.iter().for_each(|turns| turns.end_before(number));
+        let is_clean = is_clean && self.turns.is_some();
         let mut first = lock(&self.failure);
-        if first.as_ref().is_none_or(|first| failure.number < first.number) {
-            *first = Some(Failure { is_clean, ..failure });
+        if first.as_ref().is_none_or(|first| number < first.number) {
+            *first = Some(Failure { number, error, is_clean });
         }
     }
 }
@@ -274,12 +271,6 @@ pub(super) struct Turns {
     /// The parts that can have a turn: the first of them has it.
     open: Mutex<Range<u64>>,
     changed: Condvar,
-}
-
-impl Default for Turns {
-    fn default() -> Self {
-        Self { open: Mutex::new(0..u64::MAX), changed: Condvar::new() }
-    }
 }
 
 impl Turns {

@@ -268,10 +268,8 @@ impl CountsFile {
 
     /// A reader of the values of a column in a row group.
     fn values<T: DataType>(&self, group: usize, column: usize) -> ParquetResult<NonNulls<T>> {
-        let (rows, chunk) = {
-            let group = self.metadata.row_group(group);
-            (group.num_rows(), group.column(column))
-        };
+        let group = self.metadata.row_group(group);
+        let (rows, chunk) = (group.num_rows(), group.column(column));
         check_chunk(chunk)?;
         if chunk.num_values() != rows {
             let values = chunk.num_values();
