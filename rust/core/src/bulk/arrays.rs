@@ -250,12 +250,7 @@ impl Part<'_> {
     ) -> Result<()> {
         let start = if self.at == 0 { PartStart::Text } else { PartStart::Inside };
         let edges = Edges { start, last: self.last };
-        let sink = |block: &[u32]| {
-            memory::reserve(ids, block.len())?;
-            ids.extend(block.iter().map(|&id| T::of(id)));
-            Ok(())
-        };
-        call.for_each_block(&self.text, options, edges, sink).map_err(|error| self.locate(error))
+        call.append_part(&self.text, options, edges, ids).map_err(|error| self.locate(error))
     }
 
     /// Convert the offset of an error in this part to its offset in the text.

@@ -11,11 +11,10 @@ use std::sync::OnceLock;
 
 use crate::encode::cache::SharedCache;
 use crate::encode::lookup::{self, WINDOW_PRETOKENS};
-use crate::encode::misses;
-use crate::encode::prepare::{Preparation, PreparedPart, Uncovered};
-use crate::encode::pretoken::PretokenEncoder;
+use crate::encode::prepare::{Preparation, PreparedPart};
+use crate::encode::pretoken::{self, PretokenEncoder};
 use crate::encode::repeats::{self, Chunk, Repeats};
-use crate::encode::scratch::{Append, Blocks, Id, IdSink};
+use crate::encode::scratch::{Id, IdSink};
 use crate::encode::scratch::{PretokenScratch, Scratch, ScratchGuard, ScratchPool, WindowScratch};
 use crate::encode::sections;
 use crate::encode::special::{self, Special, is_blank};
@@ -39,8 +38,6 @@ const CACHE_FILLING_BYTES: usize = 64 << 20;
 pub(crate) struct Encoder {
     pub(crate) pretokens: PretokenEncoder,
     pub(crate) rules: TextRules,
-    /// The bytes that are left out, if there are any.
-    pub(crate) uncovered: Option<Uncovered>,
     /// The fast way to normalize, if the normalizer has one.
     form: Option<Form>,
     /// Splits text, unless there is a preparation; then it splits nothing.
@@ -101,11 +98,10 @@ impl Encoder {
         let vocabulary = &pretokens.vocabulary;
         let one_pass = special::one_is_enough(vocabulary.added_tokens(), &rules.normalizer);
         let form = Form::of_normalizer(&rules.normalizer);
-        let uncovered = Uncovered::of(vocabulary, &rules);
         let (splitter, preparation) = if let Some(pattern) = fast_pattern(&rules, one_pass) {
             (Splitter::new(&pattern)?, None)
         } else {
-            let preparation = Preparation::new(&rules, uncovered.clone())?;
+            let preparation = Preparation::new(&rules, pretokens.uncovered.clone())?;
             (Splitter::whole(), Some(Box::new(preparation)))
         };
         let normalizer = (!one_pass).then_some(&rules.normalizer);
@@ -115,7 +111,6 @@ impl Encoder {
             message: options(Special::Message)?,
             pretokens,
             rules,
-            uncovered,
             form,
             splitter,
             preparation,
@@ -135,11 +130,12 @@ impl Encoder {
 
     /// The general way from text to pretokens, which gives spans. Fails if there is not enough memory.
     pub(crate) fn aligner(&self) -> Result<&Preparation> {
-        if let Some(preparation) = self.preparation.as_ref().or(self.aligner.get()) {
+        if let Some(preparation) = &self.preparation {
             return Ok(preparation);
         }
-        let preparation = Box::new(Preparation::new(&self.rules, self.uncovered.clone())?);
-        Ok(self.aligner.get_or_init(|| preparation))
+        let uncovered = self.pretokens.uncovered.clone();
+        let build = || Preparation::new(&self.rules, uncovered).map(Box::new);
+        Ok(pretoken::get_or_build(&self.aligner, build)?)
     }
 
     /// Prepare options. Fails if `special` names an unknown special token.
@@ -181,9 +177,6 @@ impl Encoder {
         let Some(user_defined) = &self.pretokens.user_defined else {
             return Ok((self, &self.message));
         };
-        if let Some(encoder) = self.of_messages.get() {
-            return Ok((encoder, &encoder.message));
-        }
         let vocabulary = &self.pretokens.vocabulary;
         let text = |id: &u32| vocabulary.bytes(*id).and_then(|text| str::from_utf8(text).ok());
         let blank = |id: &u32| text(id).is_some_and(is_blank);
@@ -191,9 +184,10 @@ impl Encoder {
         if blank.len() == user_defined.ids.len() {
             return Ok((self, &self.message));
         }
-        let pretokens = self.pretokens.clone().with_user_defined(blank)?;
-        let encoder = Self::new(pretokens, self.rules.clone())?;
-        let encoder = self.of_messages.get_or_init(|| Box::new(encoder));
+        let encoder = pretoken::get_or_build(&self.of_messages, || {
+            let pretokens = self.pretokens.clone().with_user_defined(blank)?;
+            Ok(Box::new(Self::new(pretokens, self.rules.clone())?))
+        })?;
         Ok((encoder, &encoder.message))
     }
 
@@ -234,26 +228,17 @@ impl Encoder {
     ) -> Result<usize> {
         let WindowScratch { ends, sections, pretokens } = scratch;
         self.splitter.fill(text, start, ends)?;
-        let ends = ends.as_slice();
+        let (bytes, ends) = (text.as_bytes(), ends.as_slice());
         let end = ends.last().copied().unwrap_or(start);
-        if let Some(uncovered) = &self.uncovered
-            && let Some((bytes, ends)) = uncovered.compact(text.as_bytes(), start, ends)
-        {
-            let mut start = 0;
-            for ends in ends.chunks(WINDOW_PRETOKENS) {
-                start = self.encode_pretokens(&bytes, start, ends, pretokens, out)?;
-            }
-            return Ok(end);
-        }
         let mut next = start;
-        let mut encode = |ends: &[usize]| {
-            next = self.encode_pretokens(text.as_bytes(), next, ends, pretokens, out)?;
+        let encode = |ends: &[usize]| {
+            next = self.encode_pretokens(bytes, next, ends, pretokens, out)?;
             Ok(())
         };
-        if sections::may_divide(&text.as_bytes()[start..end]) {
-            sections::divide(&self.pretokens, text.as_bytes(), start, ends, sections, encode)?;
+        if sections::may_divide(&bytes[start..end]) {
+            sections::divide(&self.pretokens, bytes, start, ends, sections, encode)?;
         } else {
-            ends.chunks(WINDOW_PRETOKENS).try_for_each(&mut encode)?;
+            ends.chunks(WINDOW_PRETOKENS).try_for_each(encode)?;
         }
         Ok(end)
     }
@@ -276,7 +261,7 @@ impl Encoder {
         let mut next = lookup.append(text, start, ends, 0, out);
         while next < ends.len() {
             let pretoken = &text[lookup::range_of(start, ends, next)];
-            misses::append_one(lookup, &self.pretokens, pretoken, merge, out)?;
+            lookup.append_one(pretoken, out, |out| self.pretokens.encode(pretoken, merge, out))?;
             next = lookup.append(text, start, ends, next + 1, out);
         }
         Ok(end)
@@ -326,33 +311,24 @@ impl<'e> EncodeCall<'e> {
         edges: Edges,
         out: &mut Vec<T>,
     ) -> Result<()> {
-        let (mut run, block, buffer) = self.split();
-        run.encode(text.read(buffer)?, options, edges, &mut Append { out, block })
+        let (mut run, ids, buffer) = self.split();
+        let pass = &mut |ids: &[u32]| {
+            memory::reserve(out, ids.len())?;
+            out.extend(ids.iter().map(|&id| T::of(id)));
+            Ok(())
+        };
+        run.encode(text.read(buffer)?, options, edges, &mut IdSink { ids, pass: Some(pass) })
     }
 
     /// Encode a text; its ids stay valid until the next call. A short text allocates nothing. Fails
     /// as [`append`](Self::append) does.
     #[inline]
     pub(crate) fn encode(&mut self, text: &Text<'_>, options: &EncodeOptions) -> Result<&[u32]> {
-        let (mut run, block, buffer) = self.split();
-        block.clear();
-        let sink = &mut Append { out: block, block: &mut Vec::new() };
+        let (mut run, ids, buffer) = self.split();
+        ids.clear();
+        let sink = &mut IdSink { ids, pass: None };
         run.encode(text.read(buffer)?, options, Edges::BOTH, sink)?;
-        Ok(block)
-    }
-
-    /// Call `sink` with the ids of a part of a text, a few hundred at a time. Fails as
-    /// [`append`](Self::append) does.
-    #[inline]
-    pub(crate) fn for_each_block(
-        &mut self,
-        text: &Text<'_>,
-        options: &EncodeOptions,
-        edges: Edges,
-        sink: impl FnMut(&[u32]) -> Result<()>,
-    ) -> Result<()> {
-        let (mut run, block, buffer) = self.split();
-        run.encode(text.read(buffer)?, options, edges, &mut Blocks { block, call: sink })
+        Ok(ids)
     }
 
     /// The ids of the start of a text, at least `enough` of them unless the text has fewer. The
@@ -372,12 +348,6 @@ impl<'e> EncodeCall<'e> {
     ///
     /// Fails if no token covers one of the bytes, unless such bytes are left out.
     pub(crate) fn encode_pretoken(&mut self, pretoken: &[u8]) -> Result<Vec<SizedId>> {
-        let uncovered = self.encoder.uncovered.as_ref();
-        let pretoken =
-            &*uncovered.map_or(Cow::Borrowed(pretoken), |uncovered| uncovered.without(pretoken));
-        if pretoken.is_empty() {
-            return Ok(Vec::new());
-        }
         let scratch = &mut self.scratch.window.pretokens;
         self.encoder.pretokens.encode_sized(pretoken, &mut scratch.merge)
     }
@@ -397,7 +367,7 @@ impl EncodeRun<'_> {
         text: &str,
         options: &EncodeOptions,
         edges: Edges,
-        sink: &mut impl IdSink,
+        sink: &mut IdSink<'_>,
     ) -> Result<()> {
         if edges.start == PartStart::Text && !options.prepend.is_empty() {
             sink.take(&options.prepend)?;
@@ -417,27 +387,29 @@ impl EncodeRun<'_> {
         text: &str,
         options: &EncodeOptions,
         start: PartStart,
-        sink: &mut impl IdSink,
+        sink: &mut IdSink<'_>,
     ) -> Result<()> {
         let (encoder, mut growth) = (self.encoder, TextGrowth::of(text.len()));
-        options.divide_original(text, start, |part| match (part, encoder.preparation()) {
-            (TextOrId::Id(id, _), _) => sink.take(&[id]),
-            (TextOrId::Text(part, start), Some(preparation)) => {
-                let prepared =
-                    preparation.prepare(part, start, options.then.as_ref(), &mut growth)?;
-                prepared.parts.iter().try_for_each(|part| match part {
-                    PreparedPart::Id(id, ..) => sink.take(&[*id]),
-                    PreparedPart::Pretokens(start, ends) => {
-                        self.encode_pretokens(&prepared.bytes, *start, ends, sink)
-                    }
-                })
-            }
-            (TextOrId::Text(part, start), None) => {
-                let text = encoder.normalized(part, start)?;
-                options.divide_normalized(&text, start, |part| match part {
-                    TextOrId::Id(id, _) => sink.take(&[id]),
-                    TextOrId::Text(part, _) => self.encode_text(part, sink),
-                })
+        special::divide(options.finder.as_ref(), text, start, |part| {
+            match (part, encoder.preparation()) {
+                (TextOrId::Id(id, _), _) => sink.take(&[id]),
+                (TextOrId::Text(part, start), Some(preparation)) => {
+                    let prepared =
+                        preparation.prepare(part, start, options.then.as_ref(), &mut growth)?;
+                    prepared.parts.iter().try_for_each(|part| match part {
+                        PreparedPart::Id(id, ..) => sink.take(&[*id]),
+                        PreparedPart::Pretokens(start, ends) => {
+                            self.encode_pretokens(&prepared.bytes, *start, ends, sink)
+                        }
+                    })
+                }
+                (TextOrId::Text(part, start), None) => {
+                    let text = encoder.normalized(part, start)?;
+                    special::divide(options.then.as_ref(), &text, start, |part| match part {
+                        TextOrId::Id(id, _) => sink.take(&[id]),
+                        TextOrId::Text(part, _) => self.encode_text(part, sink),
+                    })
+                }
             }
         })
     }
@@ -448,7 +420,7 @@ impl EncodeRun<'_> {
         bytes: &[u8],
         mut start: usize,
         ends: &[usize],
-        sink: &mut impl IdSink,
+        sink: &mut IdSink<'_>,
     ) -> Result<()> {
         for ends in ends.chunks(WINDOW_PRETOKENS) {
             let (encoder, scratch) = (self.encoder, &mut self.window.pretokens);
@@ -458,18 +430,18 @@ impl EncodeRun<'_> {
     }
 
     /// Pass the ids of ordinary text to a sink.
-    fn encode_text(&mut self, text: &str, sink: &mut impl IdSink) -> Result<()> {
+    fn encode_text(&mut self, text: &str, sink: &mut IdSink<'_>) -> Result<()> {
         // Messages are shorter than a chunk, and looking for chunks would make them a tenth slower.
         if !self.use_repeats || text.len() < repeats::MIN_LOOKUP_BYTES {
             return self.encode_windows(text, sink);
         }
         let Encoder { repeats, splitter, .. } = self.encoder;
         repeats.divide(splitter, text, |chunk| match chunk {
-            Chunk::Cached(ids) => sink.take(ids),
+            Chunk::Cached(chunk) => sink.take(&chunk.ids),
             Chunk::New(text) => self.encode_windows(text, sink),
             Chunk::Repeated(text) => sink.make(|out| {
                 let before = out.len();
-                self.encode_windows(text, &mut Append { out, block: &mut Vec::new() })?;
+                self.encode_windows(text, &mut IdSink { ids: out, pass: None })?;
                 repeats.keep(text, &out[before..]);
                 Ok(())
             }),
@@ -478,7 +450,7 @@ impl EncodeRun<'_> {
 
     /// Pass the ids of ordinary text to a sink, window by window.
     #[inline]
-    fn encode_windows(&mut self, text: &str, sink: &mut impl IdSink) -> Result<()> {
+    fn encode_windows(&mut self, text: &str, sink: &mut IdSink<'_>) -> Result<()> {
         let mut start = 0;
         while start < text.len() {
             start = sink.make(|out| self.encoder.encode_window(text, start, self.window, out))?;

@@ -23,6 +23,7 @@ use std::ops::Range;
 use crate::encode::cache::entry::{self, Entry, INLINE, MAX_CACHED_BYTES, READ_BUFFER_IDS};
 use crate::encode::cache::table::HotTable;
 use crate::encode::cache::{Cache, SharedCache};
+use crate::error::Result;
 use crate::hash::key::{Key, MAX_KEY_BYTES};
 use crate::hash::key_batch;
 use crate::pretokenize::PretokenEnds;
@@ -231,7 +232,7 @@ impl Lookup {
         let mut count = 0;
         for (number, &Probe { key, line, index }) in probes.iter().enumerate() {
             // The entry is copied whether it is the right one or not; if not, the count says so.
-            let (is_here, entry) = cache.look(key, line);
+            let (is_here, entry) = cache.table().look(key, line);
             window.put(index, &entry);
             let ids = select_unpredictable(is_here, entry::count(&entry), MISSING);
             window.counts[index] = ids;
@@ -280,25 +281,57 @@ impl Lookup {
         out: &mut Vec<u32>,
     ) -> usize {
         let Self { cache, window, .. } = self;
-        let read = |index, count, words, room: &mut _| {
-            cache.table().read(count, words, &text[range_of(start, ends, index)], room)
-        };
-        window.gather(first..ends.len(), read, out)
+        let Window { words, counts, ids } = &mut **window;
+        let (mut at, mut filled) = (first, 0);
+        loop {
+            for (&words, &count) in words[at..ends.len()].iter().zip(&counts[at..ends.len()]) {
+                if usize::from(count) > INLINE {
+                    break;
+                }
+                // Copying four ids is faster than branching on their number.
+                let room = ids[filled..].first_chunk_mut().expect("there is room for all");
+                *room = entry::ids(words);
+                filled += usize::from(count);
+                at += 1;
+            }
+            // The buffer has room for a window of entries and one list beyond this mark.
+            if filled > MAX_FILLED_IDS {
+                out.extend_from_slice(&ids[..filled]);
+                filled = 0;
+            }
+            let room = ids[filled..].first_chunk_mut().expect("there is room for all");
+            let read = words[..ends.len()].get(at).and_then(|&words| {
+                cache.table().read(counts[at], words, &text[range_of(start, ends, at)], room)
+            });
+            let Some(count) = read else {
+                out.extend_from_slice(&ids[..filled]);
+                return at;
+            };
+            filled += count;
+            at += 1;
+        }
     }
 
-    /// Append the ids of one pretoken if they are in the cache now; returns whether they are.
-    pub(crate) fn append_one(&mut self, pretoken: &[u8], out: &mut Vec<u32>) -> bool {
+    /// Append the ids of one pretoken that has none in the window. If they are not in the cache by
+    /// now, `encode` appends them, and they are added to it.
+    pub(crate) fn append_one(
+        &mut self,
+        pretoken: &[u8],
+        out: &mut Vec<u32>,
+        encode: impl FnOnce(&mut Vec<u32>) -> Result<()>,
+    ) -> Result<()> {
         let key = Key::of(pretoken, 0..pretoken.len());
         let line = self.cache.table().locate(key);
-        self.cache.append(key, line, pretoken, out)
-    }
-
-    /// Add the ids of one pretoken to the cache.
-    pub(crate) fn put(&mut self, pretoken: &[u8], ids: &[u32]) {
-        if pretoken.len() <= MAX_CACHED_BYTES {
-            let key = Key::of(pretoken, 0..pretoken.len());
-            self.cache.put(key, self.cache.table().locate(key), pretoken, ids);
+        if self.cache.append(key, line, pretoken, out) {
+            return Ok(());
         }
+        let before = out.len();
+        encode(out)?;
+        // The cache has room for as many ids as bytes; a symbol with a prefix may have more.
+        if pretoken.len() <= MAX_CACHED_BYTES && out.len() - before <= pretoken.len() {
+            self.cache.put(key, line, pretoken, &out[before..]);
+        }
+        Ok(())
     }
 
     /// Add the ids of a miss to the cache and to the window.
@@ -349,46 +382,6 @@ impl Window {
     #[inline]
     fn put(&mut self, index: usize, entry: &Entry) {
         (self.words[index], self.counts[index]) = (entry::words(entry), entry::count(entry));
-    }
-
-    /// Append the ids of the pretokens in `range`, up to one without known ids; returns its index,
-    /// or the end. `read` writes the ids of an entry with more than [`INLINE`] ids, given its
-    /// index, count and words, and returns their number.
-    #[inline]
-    fn gather(
-        &mut self,
-        range: Range<usize>,
-        read: impl Fn(usize, u8, [u64; 2], &mut [u32; READ_BUFFER_IDS]) -> Option<usize>,
-        out: &mut Vec<u32>,
-    ) -> usize {
-        let Self { words, counts, ids } = self;
-        let (mut at, mut filled) = (range.start, 0);
-        loop {
-            for (&words, &count) in words[at..range.end].iter().zip(&counts[at..range.end]) {
-                if usize::from(count) > INLINE {
-                    break;
-                }
-                // Copying four ids is faster than branching on their number.
-                let room = ids[filled..].first_chunk_mut().expect("there is room for all");
-                *room = entry::ids(words);
-                filled += usize::from(count);
-                at += 1;
-            }
-            // The buffer has room for a window of entries and one list beyond this mark.
-            if filled > MAX_FILLED_IDS {
-                out.extend_from_slice(&ids[..filled]);
-                filled = 0;
-            }
-            let room = ids[filled..].first_chunk_mut().expect("there is room for all");
-            let one = words[..range.end].get(at);
-            let read = one.and_then(|&words| read(at, counts[at], words, room));
-            let Some(count) = read else {
-                out.extend_from_slice(&ids[..filled]);
-                return at;
-            };
-            filled += count;
-            at += 1;
-        }
     }
 }
 

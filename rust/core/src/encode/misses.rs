@@ -1,14 +1,14 @@
 //! Resolves the pretokens of a window that missed the cache.
 //!
 //! A miss may be a token as a whole; the others are merged, interleaved ([`short`]). The ids go
-//! into the cache. Misses that are too long for that, or have user-defined tokens, are left to the
-//! caller, as are all where symbols have names.
+//! into the cache. Misses that are too long for that, or have user-defined tokens or bytes that are
+//! left out, are left to the caller, as are all where symbols have names.
 
 use crate::encode::lookup::{Lookup, Miss};
-use crate::encode::pretoken::PretokenEncoder;
+use crate::encode::pretoken::{PretokenEncoder, UserDefined};
 use crate::error::Result;
 use crate::hash::key::Key;
-use crate::merge::merger::{MergeScratch, Merger};
+use crate::merge::merger::Merger;
 use crate::merge::short::{self, ShortMerge};
 use crate::vocabulary::Vocabulary;
 
@@ -23,7 +23,7 @@ pub(crate) struct Misses {
 }
 
 impl Misses {
-    /// Resolve the misses of a window, except the longest and those with user-defined tokens.
+    /// Resolve the misses of a window, except those that are left to the caller.
     pub(crate) fn resolve(
         &mut self,
         encoder: &PretokenEncoder,
@@ -47,7 +47,8 @@ impl Misses {
         }
         for miss in misses.drain(..) {
             let pretoken = &text[miss.range.clone()];
-            if user_defined.as_ref().is_some_and(|tokens| tokens.is_in(pretoken)) {
+            let is_user_defined = |tokens: &UserDefined| tokens.is_in(pretoken);
+            if user_defined.as_ref().is_some_and(is_user_defined) || encoder.drops_from(pretoken) {
                 continue;
             }
             let token = match (whole_first, miss.is_long()) {
@@ -69,7 +70,8 @@ impl Misses {
     }
 
     fn add(&mut self, miss: Miss, merger: &Merger, text: &[u8], lookup: &mut Lookup) {
-        self.merges.push(merger.start(&text[miss.range.clone()]));
+        let pretoken = &text[miss.range.clone()];
+        self.merges.push(ShortMerge::new(&merger.pairs, &merger.symbols, pretoken));
         self.pretokens.push(miss);
         if self.merges.len() == short::MAX_PRETOKENS {
             self.finish(merger, text, lookup);
@@ -88,25 +90,6 @@ impl Misses {
             lookup.resolve(&miss, text, &self.ids);
         }
     }
-}
-
-/// Append the ids of a pretoken that has none in the window, and add them to the cache.
-pub(crate) fn append_one(
-    lookup: &mut Lookup,
-    encoder: &PretokenEncoder,
-    pretoken: &[u8],
-    merge: &mut MergeScratch,
-    out: &mut Vec<u32>,
-) -> Result<()> {
-    if !lookup.append_one(pretoken, out) {
-        let before = out.len();
-        encoder.encode(pretoken, merge, out)?;
-        // The cache has room for as many ids as bytes; a symbol with a prefix may have more.
-        if out.len() - before <= pretoken.len() {
-            lookup.put(pretoken, &out[before..]);
-        }
-    }
-    Ok(())
 }
 
 /// Prefetch what the lookup of each miss in the vocabulary reads, and set the only token that each long

@@ -5,15 +5,15 @@
 //!
 //! ```text
 //! special            divides the text at added tokens, as the options say
-//! prepare            the general way from a text to pretokens, for rules without a fast one;
-//!                    leaves out the bytes that no token covers, if the rules ask for it
+//! prepare            the general way from a text to pretokens, for rules without a fast one
 //! repeats            caches the ids of repeated chunks of text
 //! encoder            splits the rest into windows of pretokens
 //! sections           divides long pretokens at split_points
 //! lookup, cache      looks up the ids in the cache
 //! misses             merges the pretokens that are not in the cache, many interleaved
-//! pretoken           encodes one pretoken, without a cache; user-defined tokens are not merged
-//! scratch            the buffers of a call, and the sinks that receive the ids
+//! pretoken           encodes one pretoken, without a cache; user-defined tokens are not merged,
+//!                    and the bytes that no token covers left out if the rules ask for it
+//! scratch            the buffers of a call, and the sink that receives the ids
 //! ```
 
 mod cache;

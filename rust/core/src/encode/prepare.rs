@@ -5,8 +5,7 @@
 //! need it only for offsets in a normalized text: a [`Splitter`](crate::pretokenize::Splitter) on the
 //! text, or on its [`Form`](crate::rules::normalizer::Form), gives the same pretokens much faster.
 
-use std::borrow::Cow;
-
+use crate::encode::pretoken::Uncovered;
 use crate::encode::special::AddedFinder;
 use crate::error::Result;
 use crate::memory;
@@ -16,7 +15,6 @@ use crate::rules::normalize::{
     AlignedText, CompiledNormalizer, Searchable, SourceSpan, aligned, utf8_bytes,
 };
 use crate::rules::{PartStart, PreTokenizerStep, TextRules, pre_tokenizer};
-use crate::vocabulary::{NO_ID, Vocabulary};
 
 /// A normalizer and a pre-tokenizer, ready to use.
 #[derive(Debug)]
@@ -166,64 +164,5 @@ impl Preparation {
             Some(uncovered) => out.extend_from_slice(&uncovered.without(bytes)),
             None => out.extend_from_slice(bytes),
         }
-    }
-}
-
-// ---------------------------------------------------------------------------- uncovered bytes
-//
-// Leaves out the bytes that no token covers, for rules that ask for it.
-//
-// A text is split as it is, and the bytes are then missing from its pretokens: what stands on their
-// two sides in one pretoken may merge, as in Hugging Face `tokenizers`.
-
-/// Which bytes are left out.
-#[derive(Debug, Clone)]
-pub(crate) struct Uncovered(Box<[bool; 256]>);
-
-impl Uncovered {
-    /// `None` if no byte is left out. Symbols with names are left out one by one, when they are merged.
-    pub(crate) fn of(vocabulary: &Vocabulary, rules: &TextRules) -> Option<Self> {
-        let bytes = vocabulary.byte_ids().map(|id| id == NO_ID);
-        let drops = rules.drops_uncovered && rules.symbols.is_none() && bytes.contains(&true);
-        drops.then(|| Self(Box::new(bytes)))
-    }
-
-    /// Whether a byte is left out.
-    #[inline]
-    pub(crate) fn drops(&self, byte: u8) -> bool {
-        self.0[usize::from(byte)]
-    }
-
-    /// A pretoken without these bytes.
-    pub(crate) fn without<'t>(&self, pretoken: &'t [u8]) -> Cow<'t, [u8]> {
-        if pretoken.iter().any(|&byte| self.drops(byte)) {
-            Cow::Owned(pretoken.iter().copied().filter(|&byte| !self.drops(byte)).collect())
-        } else {
-            Cow::Borrowed(pretoken)
-        }
-    }
-
-    /// The pretokens between `start` and each of the ends without these bytes, end to end, and the new
-    /// ends; `None` if they have no such byte.
-    pub(crate) fn compact(
-        &self,
-        text: &[u8],
-        mut start: usize,
-        ends: &[usize],
-    ) -> Option<(Vec<u8>, Vec<usize>)> {
-        let window = &text[start..*ends.last()?];
-        if !window.iter().any(|&byte| self.drops(byte)) {
-            return None;
-        }
-        let (mut bytes, mut new_ends) = (Vec::with_capacity(window.len()), Vec::new());
-        for &end in ends {
-            let before = bytes.len();
-            bytes.extend_from_slice(&self.without(&text[start..end]));
-            if bytes.len() > before {
-                new_ends.push(bytes.len());
-            }
-            start = end;
-        }
-        Some((bytes, new_ends))
     }
 }

@@ -4,11 +4,12 @@
 //! merged. The [`SplitPoints`] say where a long pretoken can be divided into *sections* that no
 //! token crosses, and that merge separately. User-defined tokens are found first of all.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use aho_corasick::AhoCorasick;
 
-use crate::encode::special::MAX_DFA_NAME_BYTES;
+use crate::encode::special;
 use crate::encode::split_points::SplitPoints;
 use crate::error::{Error, Result};
 use crate::machine::array::Array;
@@ -18,14 +19,16 @@ use crate::merge::merger::{self, MergeScratch, Merger};
 use crate::merge::pair_table::PairTable;
 use crate::rules::TextRules;
 use crate::text::from_utf8;
-use crate::vocabulary::{MAX_NAME_BYTES, MergeRule, Vocabulary};
+use crate::vocabulary::{MAX_NAME_BYTES, MergeRule, NO_ID, Vocabulary};
 
 /// The tables of a merge rule. Those that are missing are built on first use.
 #[derive(Debug, Default)]
 pub(crate) struct MergeTables {
     pub(crate) pairs: Option<PairTable>,
     pub(crate) split_points: Option<SplitPoints>,
-    pub(crate) unmade: Option<UnmadeTokens>,
+    /// The tokens that only a whole pretoken becomes, in ascending order. In another order, they are
+    /// not found, which gives wrong ids, but nothing worse.
+    pub(crate) unmade: Option<Array<u32>>,
 }
 
 /// A vocabulary with the tables of its merge rule.
@@ -36,6 +39,8 @@ pub(crate) struct PretokenEncoder {
     pub(crate) whole_first: bool,
     /// The tokens that are found before anything is merged, if there are any.
     pub(crate) user_defined: Option<UserDefined>,
+    /// The bytes that are left out, if there are any.
+    pub(crate) uncovered: Option<Uncovered>,
     /// Merges the characters of pretokens instead, where symbols have names of their own.
     symbols: Option<Arc<SymbolMerger>>,
     /// Built on first use, unless merges are listed, which are checked at once.
@@ -43,7 +48,7 @@ pub(crate) struct PretokenEncoder {
     /// Built for the first long pretoken.
     split_points: OnceLock<SplitPoints>,
     /// Found for the first long pretoken.
-    unmade: OnceLock<UnmadeTokens>,
+    unmade: OnceLock<Array<u32>>,
 }
 
 impl PretokenEncoder {
@@ -73,7 +78,17 @@ impl PretokenEncoder {
         let whole_first =
             matches!(rule, MergeRule::Ranks | MergeRule::Merges { ignore_merges: true });
         let user_defined = UserDefined::new(&vocabulary, rules.user_defined.clone())?;
-        Ok(Self { vocabulary, whole_first, user_defined, symbols, merger, split_points, unmade })
+        let uncovered = Uncovered::of(&vocabulary, rules);
+        Ok(Self {
+            vocabulary,
+            whole_first,
+            user_defined,
+            uncovered,
+            symbols,
+            merger,
+            split_points,
+            unmade,
+        })
     }
 
     /// Whether symbols with names are merged, instead of bytes or characters.
@@ -91,7 +106,14 @@ impl PretokenEncoder {
     /// The vocabulary, if every pretoken that is a token is encoded as that token.
     #[inline]
     pub(crate) fn whole_tokens(&self) -> Option<&Vocabulary> {
-        (self.whole_first && self.user_defined.is_none()).then_some(&self.vocabulary)
+        let is_plain = self.user_defined.is_none() && self.uncovered.is_none();
+        (self.whole_first && is_plain).then_some(&self.vocabulary)
+    }
+
+    /// Whether a pretoken has a byte that is left out.
+    #[inline]
+    pub(crate) fn drops_from(&self, pretoken: &[u8]) -> bool {
+        self.uncovered.as_ref().is_some_and(|uncovered| uncovered.is_in(pretoken))
     }
 
     /// Whether the tables exist.
@@ -102,35 +124,26 @@ impl PretokenEncoder {
     /// The merger. Fails if it must be built and there is not enough memory.
     #[inline]
     pub(crate) fn merger(&self) -> Result<&Merger> {
-        if let Some(merger) = self.merger.get() {
-            return Ok(merger);
-        }
-        let pairs = merger::by_rank(&self.vocabulary)?;
-        let merger = Merger::new(&self.vocabulary, MergeRule::Ranks, pairs)?;
-        Ok(self.merger.get_or_init(|| merger))
+        get_or_build(&self.merger, || {
+            let pairs = merger::by_rank(&self.vocabulary)?;
+            Merger::new(&self.vocabulary, MergeRule::Ranks, pairs)
+        })
     }
 
     /// The split points of long pretokens. Fails as [`merger`](Self::merger) does.
     pub(crate) fn split_points(&self) -> Result<&SplitPoints> {
-        if let Some(points) = self.split_points.get() {
-            return Ok(points);
-        }
-        let points = SplitPoints::new(&self.vocabulary)?;
-        Ok(self.split_points.get_or_init(|| points))
+        get_or_build(&self.split_points, || SplitPoints::new(&self.vocabulary))
     }
 
     /// The tokens that only a whole pretoken becomes, if whole pretokens come first. Fails as
     /// [`merger`](Self::merger) does.
-    pub(crate) fn unmade(&self) -> Result<&UnmadeTokens> {
-        if let Some(unmade) = self.unmade.get() {
-            return Ok(unmade);
-        }
-        let unmade = if self.whole_first {
-            UnmadeTokens::of(&self.vocabulary, self.merger()?)?
-        } else {
-            UnmadeTokens::none()
-        };
-        Ok(self.unmade.get_or_init(|| unmade))
+    pub(crate) fn unmade(&self) -> Result<&Array<u32>> {
+        get_or_build(&self.unmade, || {
+            if !self.whole_first {
+                return Ok(Array::new(Vec::new()));
+            }
+            unmade_tokens(&self.vocabulary, self.merger()?)
+        })
     }
 
     /// Append the ids of a pretoken, merged as one section, within the capacity of `ids`.
@@ -146,6 +159,14 @@ impl PretokenEncoder {
             let sized = self.encode_sized(pretoken, scratch)?;
             return memory::extend(ids, &sized.iter().map(|(id, _)| *id).collect::<Vec<_>>());
         }
+        let covered;
+        let pretoken = match &self.uncovered {
+            Some(uncovered) => {
+                covered = uncovered.without(pretoken);
+                &*covered
+            }
+            None => pretoken,
+        };
         let Some(user_defined) = &self.user_defined else {
             return self.encode_section(pretoken, scratch, ids);
         };
@@ -204,6 +225,15 @@ impl PretokenEncoder {
     }
 }
 
+/// The value of a cell, built on first use.
+pub(crate) fn get_or_build<T>(cell: &OnceLock<T>, build: impl FnOnce() -> Result<T>) -> Result<&T> {
+    if let Some(value) = cell.get() {
+        return Ok(value);
+    }
+    let value = build()?;
+    Ok(cell.get_or_init(|| value))
+}
+
 /// To find user-defined tokens costs the square of their number before the first text; Gemma 3 has
 /// 6,000.
 const MAX_USER_DEFINED: usize = 1 << 15;
@@ -239,13 +269,7 @@ impl UserDefined {
                 "at most {MAX_USER_DEFINED} tokens are user-defined, each of {MAX_NAME_BYTES} bytes"
             )));
         }
-        let size: usize = tokens.iter().map(|token| token.len()).sum();
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .kind((size > MAX_DFA_NAME_BYTES).then_some(AhoCorasickKind::ContiguousNFA))
-            .build(tokens)
-            .map_err(|error| broken(format!("too many user-defined tokens: {error}")))?;
-        Ok(Some(Self { automaton, ids }))
+        Ok(Some(Self { automaton: special::automaton(&tokens, "user-defined")?, ids }))
     }
 
     /// Whether a pretoken contains a user-defined token.
@@ -254,58 +278,60 @@ impl UserDefined {
     }
 }
 
-/// The tokens that only a whole pretoken becomes.
+/// The bytes that no token covers, for rules by which they are left out.
 ///
-/// Published vocabularies have a few of them. Within a longer pretoken their bytes are merged, so a
-/// section of a long pretoken must not be one: it would be looked up as a pretoken is.
+/// A text is split as it is, and the bytes are then missing from its pretokens: what stands on their
+/// two sides in one pretoken may merge, as in Hugging Face `tokenizers`.
 #[derive(Debug, Clone)]
-pub(crate) struct UnmadeTokens {
-    /// In ascending order; usually none.
-    pub(crate) ids: Array<u32>,
+pub(crate) struct Uncovered(Box<[bool; 256]>);
+
+impl Uncovered {
+    /// `None` if no byte is left out. Symbols with names are left out one by one, when they are merged.
+    fn of(vocabulary: &Vocabulary, rules: &TextRules) -> Option<Self> {
+        let bytes = vocabulary.byte_ids().map(|id| id == NO_ID);
+        let drops = rules.drops_uncovered && rules.symbols.is_none() && bytes.contains(&true);
+        drops.then(|| Self(Box::new(bytes)))
+    }
+
+    /// Whether a pretoken has such a byte.
+    fn is_in(&self, pretoken: &[u8]) -> bool {
+        pretoken.iter().any(|&byte| self.0[usize::from(byte)])
+    }
+
+    /// A pretoken without these bytes.
+    pub(crate) fn without<'t>(&self, pretoken: &'t [u8]) -> Cow<'t, [u8]> {
+        if self.is_in(pretoken) {
+            let kept = pretoken.iter().copied().filter(|&byte| !self.0[usize::from(byte)]);
+            Cow::Owned(kept.collect())
+        } else {
+            Cow::Borrowed(pretoken)
+        }
+    }
 }
 
-impl UnmadeTokens {
-    /// The tokens with these ids, which a file lists in ascending order. Tokens in another order are
-    /// not found, which gives wrong ids, but nothing worse.
-    pub(crate) fn from_array(ids: Array<u32>) -> Self {
-        Self { ids }
-    }
-
-    /// No tokens.
-    pub(crate) fn none() -> Self {
-        Self { ids: Array::new(Vec::new()) }
-    }
-
-    /// The tokens that a merger does not produce. Fails if there is not enough memory.
-    ///
-    /// Under the rule of ranks, a token without a pair is one. Listed pairs may also come too late,
-    /// so all tokens are merged, which takes some 20 ms for 100,000 tokens.
-    pub(crate) fn of(vocabulary: &Vocabulary, merger: &Merger) -> Result<Self> {
-        let (mut scratch, mut merged_ids, mut ids) =
-            (MergeScratch::default(), Vec::new(), Vec::new());
-        let is_merge_result = merger.pairs.merge_results()?;
-        let by_rank = merger.pairs.ids_are_ranks();
-        for (token, id) in vocabulary.ordinary_tokens().filter(|(token, _)| token.len() > 1) {
-            let mut is_produced = is_merge_result[id as usize];
-            if is_produced && !by_rank && merger.covers(token) {
-                merged_ids.clear();
-                memory::reserve(&mut merged_ids, token.len())?;
-                merger.merge(token, &mut scratch, &mut merged_ids)?;
-                is_produced = merged_ids == [id];
-            }
-            if !is_produced {
-                memory::push(&mut ids, id)?;
-            }
+/// The ids of the tokens that a merger does not produce, in ascending order; usually none. Fails if
+/// there is not enough memory.
+///
+/// Within a pretoken, the bytes of such a token are merged, so a section of a long pretoken must not be
+/// one: it would be looked up as a pretoken is. Published vocabularies have a few.
+///
+/// Under the rule of ranks, a token without a pair is one. Listed pairs may also come too late,
+/// so all tokens are merged, which takes some 20 ms for 100,000 tokens.
+fn unmade_tokens(vocabulary: &Vocabulary, merger: &Merger) -> Result<Array<u32>> {
+    let (mut scratch, mut merged_ids, mut ids) = (MergeScratch::default(), Vec::new(), Vec::new());
+    let is_merge_result = merger.pairs.merge_results()?;
+    let by_rank = merger.pairs.ids_are_ranks();
+    for (token, id) in vocabulary.ordinary_tokens().filter(|(token, _)| token.len() > 1) {
+        let mut is_produced = is_merge_result[id as usize];
+        if is_produced && !by_rank && merger.covers(token) {
+            merged_ids.clear();
+            memory::reserve(&mut merged_ids, token.len())?;
+            merger.merge(token, &mut scratch, &mut merged_ids)?;
+            is_produced = merged_ids == [id];
         }
-        Ok(Self { ids: Array::new(ids) })
+        if !is_produced {
+            memory::push(&mut ids, id)?;
+        }
     }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ids.is_empty()
-    }
-
-    /// Whether these bytes are such a token.
-    pub(crate) fn contains(&self, vocabulary: &Vocabulary, bytes: &[u8]) -> bool {
-        vocabulary.id(bytes).is_some_and(|id| self.ids.binary_search(&id).is_ok())
-    }
+    Ok(Array::new(ids))
 }

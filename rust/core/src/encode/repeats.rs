@@ -46,8 +46,8 @@ const RECENT_TICKS: u8 = 4;
 
 /// A part of a text.
 pub(crate) enum Chunk<'a> {
-    /// The ids of a cached chunk.
-    Cached(&'a [u32]),
+    /// A cached chunk.
+    Cached(Arc<CachedChunk>),
     /// Text to encode.
     New(&'a str),
     /// A chunk to encode and then to cache.
@@ -66,9 +66,9 @@ pub(crate) struct Repeats {
 
 /// A chunk that was seen at least three times.
 #[derive(Debug)]
-struct CachedChunk {
+pub(crate) struct CachedChunk {
     text: Box<[u8]>,
-    ids: Box<[u32]>,
+    pub(crate) ids: Box<[u32]>,
     /// Whether the chunk was used or added since its last turn in the queue.
     used: AtomicBool,
 }
@@ -122,15 +122,11 @@ impl Repeats {
             let (chunk, begin) = (&rest[..length], start);
             start += length;
             match self.look_up(chunk) {
-                ChunkLookup::New if start - new < JOINED_BYTES => continue,
-                ChunkLookup::New => with(Chunk::New(&text[new..start]))?,
-                ChunkLookup::Repeated => {
+                Chunk::New(_) if start - new < JOINED_BYTES => continue,
+                Chunk::New(_) => with(Chunk::New(&text[new..start]))?,
+                chunk => {
                     with(Chunk::New(&text[new..begin]))?;
-                    with(Chunk::Repeated(chunk))?;
-                }
-                ChunkLookup::Cached(cached) => {
-                    with(Chunk::New(&text[new..begin]))?;
-                    with(Chunk::Cached(&cached.ids))?;
+                    with(chunk)?;
                 }
             }
             new = start;
@@ -138,29 +134,26 @@ impl Repeats {
         with(Chunk::New(&text[new..]))
     }
 
-    fn look_up(&self, chunk: &str) -> ChunkLookup {
+    fn look_up<'a>(&self, chunk: &'a str) -> Chunk<'a> {
         if chunk.len() > MAX_LOOKUP_BYTES {
-            return ChunkLookup::New;
+            return Chunk::New(chunk);
         }
         let key = key(chunk);
         let cached =
             if self.is_any_cached.load(Relaxed) { self.cached.try_read().ok() } else { None };
         let Some(cached) = cached.and_then(|cached| cached.chunks.get(&key).cloned()) else {
-            return if self.seen.was_seen_twice(key) {
-                ChunkLookup::Repeated
-            } else {
-                ChunkLookup::New
-            };
+            let is_repeated = self.seen.was_seen_twice(key);
+            return if is_repeated { Chunk::Repeated(chunk) } else { Chunk::New(chunk) };
         };
         // Another text may have the same length and checksum.
         if *cached.text != *chunk.as_bytes() {
-            return ChunkLookup::New;
+            return Chunk::New(chunk);
         }
         // Read first: a store by each hit would move the cache line from thread to thread.
         if !cached.used.load(Relaxed) {
             cached.used.store(true, Relaxed);
         }
-        ChunkLookup::Cached(cached)
+        Chunk::Cached(cached)
     }
 
     /// Cache the ids of a chunk, if the limit and the memory allow it.
@@ -175,13 +168,6 @@ impl Repeats {
             self.is_any_cached.store(true, Relaxed);
         }
     }
-}
-
-/// The result of looking up a chunk.
-enum ChunkLookup {
-    New,
-    Repeated,
-    Cached(Arc<CachedChunk>),
 }
 
 fn key(chunk: &str) -> ChunkKey {
@@ -268,9 +254,9 @@ mod tests {
                     all.extend(ids(text));
                     repeats.keep(text, &ids(text));
                 }
-                Chunk::Cached(ids) => {
-                    all.extend(ids);
-                    cached_bytes += ids.len();
+                Chunk::Cached(chunk) => {
+                    all.extend(&chunk.ids);
+                    cached_bytes += chunk.ids.len();
                 }
             }
             Ok(())
@@ -382,7 +368,7 @@ mod tests {
         let chunk = cached.chunks.remove(&key(&other)).unwrap();
         cached.chunks.insert(key(&one), chunk);
         drop(cached);
-        assert!(matches!(repeats.look_up(&one), ChunkLookup::New));
+        assert!(matches!(repeats.look_up(&one), Chunk::New(_)));
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub(crate) fn divide(
     };
     for &end in ends {
         let pretoken = &text[start..end];
-        if is_long(pretoken) {
+        if is_long(pretoken) && !encoder.drops_from(pretoken) {
             divide_one(encoder, pretoken, |at| add(start + at))?;
         } else {
             add(end)?;
@@ -82,8 +82,10 @@ fn divide_one(
     if unmade.is_empty() {
         return points.ends(pretoken).try_for_each(add);
     }
-    let is_unmade =
-        |section: Range<usize>| unmade.contains(&encoder.vocabulary, &pretoken[section]);
+    let is_unmade = |section: Range<usize>| {
+        let id = encoder.vocabulary.id(&pretoken[section]);
+        id.is_some_and(|id| unmade.binary_search(&id).is_ok())
+    };
     // The last section, which may still grow.
     let (mut start, mut end) = (0, 0);
     for next in points.ends(pretoken) {

@@ -22,7 +22,7 @@ use crate::vocabulary::{Vocabulary, check_name};
 
 /// The length of all names, in bytes, up to which the search may use a DFA: building one takes the
 /// square of a long name that repeats one character.
-pub(crate) const MAX_DFA_NAME_BYTES: usize = 1 << 10;
+const MAX_DFA_NAME_BYTES: usize = 1 << 10;
 
 /// How the text of a special token is encoded.
 ///
@@ -98,43 +98,19 @@ pub(crate) struct AddedMatch {
     pub(crate) id: u32,
 }
 
-/// The tokens that a [`Special`] selects, with what a match of each means.
-fn selected(vocabulary: &Vocabulary, special: &Special) -> Result<Vec<(AddedToken, Action)>> {
-    let all = || vocabulary.added_tokens().iter();
-    let find = |tokens: Vec<&AddedToken>| -> Vec<(AddedToken, Action)> {
-        tokens.into_iter().map(|token| (token.clone(), Action::Find)).collect()
-    };
-    Ok(match special {
-        Special::Text => {
-            let (hidden, always): (Vec<_>, Vec<_>) = all().partition(|token| token.special);
-            let mut tokens = find(always);
-            if !tokens.is_empty() {
-                tokens.extend(hidden.into_iter().map(|token| (token.clone(), Action::Pass)));
-            }
-            tokens
-        }
+/// What a match of a token means; `None` if [`Special`] does not select the token.
+fn action(special: &Special, token: &AddedToken) -> Option<Action> {
+    let finds = match special {
+        Special::Text if token.special => return Some(Action::Pass),
+        Special::Error if token.special => return Some(Action::Refuse),
+        Special::Text | Special::Error | Special::All => true,
         Special::Message => {
-            let is_blank = |token: &&AddedToken| {
-                !token.special && is_blank(&token.content) && !token.lstrip && !token.rstrip
-            };
-            find(all().filter(is_blank).collect())
+            !token.special && is_blank(&token.content) && !token.lstrip && !token.rstrip
         }
-        Special::None => Vec::new(),
-        Special::All => find(all().collect()),
-        Special::Only(names) => {
-            for name in names {
-                special_id(vocabulary, name)?;
-            }
-            let chosen = |token: &&AddedToken| !token.special || names.contains(&token.content);
-            find(all().filter(chosen).collect())
-        }
-        Special::Error => {
-            let action = |token: &AddedToken| {
-                if token.special { Action::Refuse } else { Action::Find }
-            };
-            all().map(|token| (token.clone(), action(token))).collect()
-        }
-    })
+        Special::None => false,
+        Special::Only(names) => !token.special || names.contains(&token.content),
+    };
+    finds.then_some(Action::Find)
 }
 
 /// Whether a token that stays text may share characters of a text with one that is found, and so hides
@@ -149,22 +125,15 @@ fn hides_others(tokens: &[SelectedToken]) -> bool {
 }
 
 impl AddedFinder {
-    /// Prepare the search for the tokens that `special` selects and for which `wants` holds; `name`
-    /// gives the text to look for. `None` if there is nothing to search for.
+    /// Prepare the search for some tokens. `None` if there is nothing to search for.
     ///
-    /// Fails if `special` names an unknown special token, or if `name` fails.
-    pub(crate) fn new(
-        vocabulary: &Vocabulary,
-        special: &Special,
-        wants: impl Fn(&AddedToken) -> bool,
-        mut name: impl FnMut(&AddedToken) -> Result<String>,
-    ) -> Result<Option<Self>> {
-        let selected = selected(vocabulary, special)?.into_iter().filter(|(token, _)| wants(token));
-        let named = selected
-            .map(|(token, action)| Ok(SelectedToken { name: name(&token)?, token, action }));
-        let mut tokens = named.collect::<Result<Vec<_>>>()?;
+    /// Fails if a name is too long.
+    fn new(mut tokens: Vec<SelectedToken>) -> Result<Option<Self>> {
         // Of tokens that the normalizer makes equal, the first is found.
-        tokens.sort_by(|one, other| one.name.cmp(&other.name));
+        let passes = |entry: &SelectedToken| entry.action == Action::Pass;
+        tokens.sort_by(|one, other| {
+            one.name.cmp(&other.name).then_with(|| passes(one).cmp(&passes(other)))
+        });
         tokens.dedup_by(|one, other| one.name == other.name);
         tokens.retain(|entry| !entry.name.is_empty());
         tokens.iter().try_for_each(|entry| check_name(&entry.name))?;
@@ -174,14 +143,8 @@ impl AddedFinder {
         if tokens.is_empty() {
             return Ok(None);
         }
-        let size: usize = tokens.iter().map(|entry| entry.name.len()).sum();
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .kind((size > MAX_DFA_NAME_BYTES).then_some(AhoCorasickKind::ContiguousNFA))
-            .build(tokens.iter().map(|entry| &entry.name))
-            .map_err(|e| Error::Vocabulary {
-                reason: format!("too many added tokens: {e}").into(),
-            })?;
+        let names = tokens.iter().map(|entry| entry.name.as_bytes()).collect::<Vec<_>>();
+        let automaton = automaton(&names, "added")?;
         let longest = tokens.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
         Ok(Some(Self { automaton, tokens, longest }))
     }
@@ -274,6 +237,19 @@ impl AddedFinder {
             .find(is_open)
             .unwrap_or(text.len())
     }
+}
+
+/// Finds texts from left to right, the longest first. Fails if there are too many; `kind` is that of
+/// their tokens.
+pub(crate) fn automaton(texts: &[&[u8]], kind: &str) -> Result<AhoCorasick> {
+    let size: usize = texts.iter().map(|text| text.len()).sum();
+    let automaton = AhoCorasick::builder()
+        .match_kind(MatchKind::LeftmostLongest)
+        .kind((size > MAX_DFA_NAME_BYTES).then_some(AhoCorasickKind::ContiguousNFA))
+        .build(texts);
+    automaton.map_err(|error| Error::Vocabulary {
+        reason: format!("too many {kind} tokens: {error}").into(),
+    })
 }
 
 /// The last run of white space that was read: tokens of white space may lie in a long one.
@@ -417,24 +393,28 @@ impl EncodeOptions {
         prepend: &[u32],
         append: &[u32],
     ) -> Result<Self> {
-        let names = normalizer.map(CompiledNormalizer::new).transpose()?;
-        let contents = vocabulary.added_tokens().iter().map(|token| token.content.len());
-        let mut growth = TextGrowth::of(contents.sum());
-        let finder = AddedFinder::new(
-            vocabulary,
-            special,
-            |token| normalizer.is_none() || !token.normalized,
-            |token| Ok(token.content.clone()),
-        )?;
-        let then = AddedFinder::new(
-            vocabulary,
-            special,
-            |token| normalizer.is_some() && token.normalized,
-            |token| match &names {
-                Some(normalizer) => normalizer.normalized(&token.content, &mut growth),
-                None => Ok(token.content.clone()),
-            },
-        )?;
+        if let Special::Only(names) = special {
+            names.iter().try_for_each(|name| special_id(vocabulary, name).map(drop))?;
+        }
+        let all = vocabulary.added_tokens();
+        let selected = all.iter().filter_map(|token| {
+            let (token, action) = (token.clone(), action(special, token)?);
+            Some(SelectedToken { name: token.content.clone(), token, action })
+        });
+        let mut selected: Vec<_> = selected.collect();
+        if selected.iter().all(|entry| entry.action == Action::Pass) {
+            selected.clear();
+        }
+        let (mut then, first): (Vec<_>, Vec<_>) =
+            selected.into_iter().partition(|entry| normalizer.is_some() && entry.token.normalized);
+        if let Some(normalizer) = normalizer {
+            let normalizer = CompiledNormalizer::new(normalizer)?;
+            let mut growth = TextGrowth::of(all.iter().map(|token| token.content.len()).sum());
+            for SelectedToken { name, .. } in &mut then {
+                *name = normalizer.normalized(name, &mut growth)?;
+            }
+        }
+        let (finder, then) = (AddedFinder::new(first)?, AddedFinder::new(then)?);
         Ok(Self { finder, then, prepend: prepend.to_vec(), append: append.to_vec() })
     }
 
@@ -447,35 +427,14 @@ impl EncodeOptions {
     pub(crate) fn strips(&self) -> bool {
         self.finder.iter().chain(&self.then).any(AddedFinder::strips)
     }
-
-    /// Call `sink` with the added tokens that are found in the original text, and the text between
-    /// them, in order.
-    pub(crate) fn divide_original<'a>(
-        &self,
-        text: &'a str,
-        start: PartStart,
-        mut sink: impl FnMut(TextOrId<'a>) -> Result<()>,
-    ) -> Result<()> {
-        divide_by(self.finder.as_ref(), text, start, &mut sink)
-    }
-
-    /// The same with those that are found in a part of it, once it is normalized.
-    pub(crate) fn divide_normalized<'a>(
-        &self,
-        part: &'a str,
-        start: PartStart,
-        mut sink: impl FnMut(TextOrId<'a>) -> Result<()>,
-    ) -> Result<()> {
-        divide_by(self.then.as_ref(), part, start, &mut sink)
-    }
 }
 
 /// Call `sink` with the added tokens that a search finds, and the text between them, in order.
-fn divide_by<'a>(
+pub(crate) fn divide<'a>(
     finder: Option<&AddedFinder>,
     text: &'a str,
     mut start: PartStart,
-    sink: &mut impl FnMut(TextOrId<'a>) -> Result<()>,
+    mut sink: impl FnMut(TextOrId<'a>) -> Result<()>,
 ) -> Result<()> {
     let mut done = 0;
     for token in finder.into_iter().flat_map(|finder| finder.find(text)) {
@@ -506,9 +465,8 @@ mod tests {
             ..AddedToken::special(*name, id)
         });
         let vocabulary = Vocabulary::with_added([], [], added.collect()).unwrap();
-        let name = |token: &AddedToken| Ok(token.content.clone());
-        let finder = AddedFinder::new(&vocabulary, &Special::All, |_| true, name);
-        let finder = finder.unwrap().unwrap();
+        let options = EncodeOptions::new(&vocabulary, None, &Special::All, &[], &[]).unwrap();
+        let finder = options.finder.unwrap();
         finder
             .find(text)
             .map(|found| found.unwrap())
@@ -537,9 +495,8 @@ mod tests {
     fn a_special_token_that_stays_text_hides_others() {
         let added = vec![AddedToken::special("<|x|>", 0), AddedToken::ordinary("|x", 1)];
         let vocabulary = Vocabulary::with_added([], [], added).unwrap();
-        let name = |token: &AddedToken| Ok(token.content.clone());
-        let finder = AddedFinder::new(&vocabulary, &Special::Text, |_| true, name);
-        let finder = finder.unwrap().unwrap();
+        let options = EncodeOptions::new(&vocabulary, None, &Special::Text, &[], &[]).unwrap();
+        let finder = options.finder.unwrap();
         let found: Vec<_> = finder.find("<|x|> |x").map(|found| found.unwrap().start).collect();
         assert_eq!(found, [6]);
         assert_eq!(finder.last_part("<|x|> |x "), 0..0);
@@ -580,11 +537,18 @@ mod tests {
 
     #[test]
     fn a_name_has_at_most_4096_bytes_also_once_it_is_normalized() {
-        let vocabulary =
-            |bytes| Vocabulary::with_added([], [], vec![AddedToken::special("a".repeat(bytes), 0)]);
-        assert!(matches!(vocabulary(4097), Err(Error::Vocabulary { .. })));
-        let vocabulary = vocabulary(4096).unwrap();
-        let longer = |token: &AddedToken| Ok(token.content.clone() + "a");
-        assert!(AddedFinder::new(&vocabulary, &Special::All, |_| true, longer).is_err());
+        let token = |bytes| {
+            let token = AddedToken::special("a".repeat(bytes), 0);
+            Vocabulary::with_added([], [], vec![AddedToken { normalized: true, ..token }])
+        };
+        assert!(matches!(token(4097), Err(Error::Vocabulary { .. })));
+        let vocabulary = token(4096).unwrap();
+        let longer = NormalizerStep::Prepend("a".to_owned());
+        for (steps, fits) in [(vec![], true), (vec![longer], false)] {
+            let normalizer = Normalizer { steps };
+            let options =
+                EncodeOptions::new(&vocabulary, Some(&normalizer), &Special::All, &[], &[]);
+            assert_eq!(options.is_ok(), fits);
+        }
     }
 }

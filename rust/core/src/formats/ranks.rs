@@ -175,7 +175,7 @@ pub fn is_rule_of_ranks(
 /// The rule of ranks as a list of merges: for each token, in the order of ranks, the pair that
 /// merges into it. Tokens that no merge produces have none.
 pub fn pairs_of_ranks(vocabulary: &Vocabulary) -> Result<Vec<(u32, u32)>> {
-    Ok(merger::by_rank(vocabulary)?.in_order())
+    Ok(merger::by_rank(vocabulary)?.buckets.in_order())
 }
 
 /// Whether a list contains all of `pairs` in their order.

@@ -9,14 +9,11 @@
 
 use crate::machine::simd::{self, LaneWork, Lanes};
 use crate::merge::pair_table::{NO_MERGE, Pairs};
+use crate::merge::short::{NONE, POSITION, POSITION_BITS, POSITIONS, merge as combined};
 use crate::merge::symbols::Symbols;
 
 /// The positions of a block, and the largest number of blocks: both fit the low bits of a number.
-const BLOCK: usize = 1 << BLOCK_BITS;
-const BLOCK_BITS: u32 = 6;
-/// A number from this on is no merge; all ranks of pairs are far below.
-const NONE: u32 = NO_MERGE << BLOCK_BITS;
-const LOW: u32 = (1 << BLOCK_BITS) - 1;
+const BLOCK: usize = POSITIONS;
 
 /// The largest number of bytes of a pretoken.
 pub(crate) const MAX_BYTES: usize = BLOCK * BLOCK;
@@ -107,9 +104,9 @@ impl BlockMerge {
         // Most pretokens have at most eight blocks, and the top is `NONE` beyond the last.
         let few = self.top.first_chunk::<8>().filter(|_| self.merges.len() <= 8);
         let lowest = few.map_or_else(|| lanes.lowest(&self.top), |few| lanes.lowest(few));
-        let block = (lowest & LOW) as usize;
-        let position = block * BLOCK + (self.lowest[block] & LOW) as usize;
-        (lowest < NONE).then_some((position, lowest >> BLOCK_BITS))
+        let block = (lowest & POSITION) as usize;
+        let position = block * BLOCK + (self.lowest[block] & POSITION) as usize;
+        (lowest < NONE).then_some((position, lowest >> POSITION_BITS))
     }
 
     /// Merge the part at `at` with its right neighbour to the part `id`.
@@ -157,16 +154,8 @@ impl BlockMerge {
         // The top needs the number of the block where the block has the position, so the low bits are
         // replaced. Equal ranks of two blocks then compare by block, so the leftmost comes first.
         self.lowest[block] = lowest;
-        self.top[block] = combined(lowest >> BLOCK_BITS, block);
+        self.top[block] = combined(lowest >> POSITION_BITS, block);
     }
-}
-
-/// A rank and a number below [`BLOCK`] as one number, which compares by rank first.
-#[inline]
-fn combined(rank: u32, low: usize) -> u32 {
-    #[expect(clippy::cast_possible_truncation, reason = "below 64")]
-    let low = low as u32;
-    rank << BLOCK_BITS | low
 }
 
 /// A bit for each position where a part starts, and one for the end of the pretoken.

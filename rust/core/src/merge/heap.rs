@@ -30,25 +30,6 @@ pub(crate) fn check(bytes: usize) -> Result<()> {
     memory::check(bytes.saturating_mul(SCRATCH_BYTES))
 }
 
-/// The ranks of pairs, and the ids that they merge into.
-pub(crate) trait RankedPairs {
-    /// The rank of two adjacent parts, or [`NO_MERGE`].
-    fn rank_of(&self, left: u32, right: u32) -> u32;
-
-    /// The id that the merge with this rank creates.
-    fn merged(&self, rank: u32) -> u32;
-}
-
-impl<P: Pairs> RankedPairs for P {
-    fn rank_of(&self, left: u32, right: u32) -> u32 {
-        self.rank(left, right, Portable)
-    }
-
-    fn merged(&self, rank: u32) -> u32 {
-        self.id(rank)
-    }
-}
-
 /// A part of a pretoken.
 #[derive(Debug, Clone, Copy)]
 struct LinkedPart {
@@ -79,7 +60,8 @@ impl HeapMerge {
         pretoken: &[u8],
         out: &mut Vec<u32>,
     ) {
-        self.merge(pairs, symbols.parts(pretoken), pretoken.len());
+        let rank = |left, right| pairs.rank(left, right, Portable);
+        self.merge(rank, |rank| pairs.id(rank), symbols.parts(pretoken), pretoken.len());
         out.extend(self.parts().map(|(_, id)| id));
         if self.parts.len() > MAX_KEPT_PARTS {
             *self = Self::default();
@@ -87,10 +69,12 @@ impl HeapMerge {
     }
 
     /// Merge parts, of which the start and the id are given, in a pretoken that ends at `end`.
-    /// [`parts`](Self::parts) are then those that remain.
+    /// [`parts`](Self::parts) are then those that remain. `rank` is the rank of two adjacent parts, or
+    /// [`NO_MERGE`], and `merged` the id that the merge with a rank creates.
     pub(crate) fn merge(
         &mut self,
-        pairs: &impl RankedPairs,
+        rank: impl Fn(u32, u32) -> u32,
+        merged: impl Fn(u32) -> u32,
         parts: impl Iterator<Item = (usize, u32)>,
         end: usize,
     ) {
@@ -105,19 +89,19 @@ impl HeapMerge {
         self.parts.extend(parts.chain([(end, 0)]).enumerate().map(new));
         self.heap.clear();
         let count = self.parts.len() - 1;
-        (0..count).for_each(|at| self.look_up(pairs, at));
-        while let Some(Reverse((rank, at))) = self.heap.pop() {
-            if self.parts[at].rank != rank {
+        (0..count).for_each(|at| self.look_up(&rank, at));
+        while let Some(Reverse((lowest, at))) = self.heap.pop() {
+            if self.parts[at].rank != lowest {
                 continue; // stale
             }
             let LinkedPart { after: gone, before, .. } = self.parts[at];
             let after = self.parts[gone].after;
             self.parts[gone].rank = NO_MERGE;
             self.parts[after].before = at;
-            self.parts[at] = LinkedPart { id: pairs.merged(rank), after, ..self.parts[at] };
-            self.look_up(pairs, at);
+            self.parts[at] = LinkedPart { id: merged(lowest), after, ..self.parts[at] };
+            self.look_up(&rank, at);
             if before != at {
-                self.look_up(pairs, before);
+                self.look_up(&rank, before);
             }
         }
     }
@@ -131,10 +115,10 @@ impl HeapMerge {
     }
 
     /// Look up the rank of a part with the next one.
-    fn look_up(&mut self, pairs: &impl RankedPairs, at: usize) {
+    fn look_up(&mut self, rank: &impl Fn(u32, u32) -> u32, at: usize) {
         let LinkedPart { id, after, .. } = self.parts[at];
         let is_last = after + 1 == self.parts.len();
-        let rank = if is_last { NO_MERGE } else { pairs.rank_of(id, self.parts[after].id) };
+        let rank = if is_last { NO_MERGE } else { rank(id, self.parts[after].id) };
         self.parts[at].rank = rank;
         if rank != NO_MERGE {
             self.heap.push(Reverse((rank, at)));
@@ -205,7 +189,8 @@ impl SymbolMerger {
             (end - size, id)
         });
         let mut heap = HeapMerge::default();
-        heap.merge(self, parts, pretoken.len());
+        let rank = |left, right| self.ranks.get(&(left, right)).copied().unwrap_or(NO_MERGE);
+        heap.merge(rank, |rank| self.ids[rank as usize], parts, pretoken.len());
         let (starts, ids): (Vec<usize>, Vec<u32>) = heap.parts().unzip();
         let ends = starts.iter().skip(1).copied().chain([pretoken.len()]);
         let sizes = starts.iter().zip(ends).map(|(start, end)| end - start);
@@ -261,16 +246,6 @@ impl SymbolMerger {
             ids.push((id, usize::from(number < size)));
         }
         is_covered
-    }
-}
-
-impl RankedPairs for SymbolMerger {
-    fn rank_of(&self, left: u32, right: u32) -> u32 {
-        self.ranks.get(&(left, right)).copied().unwrap_or(NO_MERGE)
-    }
-
-    fn merged(&self, rank: u32) -> u32 {
-        self.ids[rank as usize]
     }
 }
 

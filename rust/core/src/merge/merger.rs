@@ -1,13 +1,12 @@
 //! Merges the bytes of a pretoken by the rule of one vocabulary, and the algorithm for its length.
 
 use crate::error::{Error, Result};
-use crate::machine::simd::{self, LaneWork, Lanes};
 use crate::memory;
 use crate::merge::blocks::{self, BlockMerge};
 use crate::merge::heap::{self, HeapMerge};
 use crate::merge::pair_table::{MAX_RANKS, PairTable, PairTableBuilder, Pairs};
 use crate::merge::runs;
-use crate::merge::short::ShortMerge;
+use crate::merge::short::{self, ShortMerge};
 use crate::merge::symbols::Symbols;
 use crate::parallel::interrupt;
 use crate::vocabulary::{MergeRule, PairLookup, Vocabulary};
@@ -47,19 +46,14 @@ impl Merger {
             return Err(Error::Uncovered { part: format!("the byte 0x{byte:02X}") });
         }
         let Self { pairs, symbols, .. } = self;
-        if pretoken.len() <= SIZES.window {
+        if pretoken.len() <= WINDOW_BYTES {
             heap::check(pretoken.len())?;
             merge(pairs, symbols, pretoken, scratch, out);
         } else if !runs::merge(pairs, symbols, pretoken, out) {
-            Streaming { pairs, symbols, scratch, out, sizes: SIZES }.merge(pretoken)?;
+            let (window, few) = (WINDOW_BYTES, FEW_TOKENS);
+            Streaming { pairs, symbols, scratch, out, window, few }.merge(pretoken)?;
         }
         Ok(())
-    }
-
-    /// The initial state of merging a short pretoken; each of its bytes must have an id.
-    #[inline]
-    pub(crate) fn start(&self, pretoken: &[u8]) -> ShortMerge {
-        ShortMerge::new(&self.pairs, &self.symbols, pretoken)
     }
 }
 
@@ -80,7 +74,9 @@ pub(crate) fn merge(
     out: &mut Vec<u32>,
 ) {
     if pretoken.len() <= ShortMerge::MAX_BYTES {
-        merge_short(pairs, symbols, pretoken, out);
+        let mut one = [ShortMerge::new(pairs, symbols, pretoken)];
+        short::merge_interleaved(pairs, &mut one);
+        one[0].write(out);
     } else if !runs::merge(pairs, symbols, pretoken, out) {
         if pretoken.len() <= blocks::MAX_BYTES {
             blocks::merge(pairs, symbols, pretoken, &mut scratch.blocks, out);
@@ -90,47 +86,12 @@ pub(crate) fn merge(
     }
 }
 
-/// The same for at most [`ShortMerge::MAX_BYTES`] bytes.
-pub(crate) fn merge_short(
-    pairs: &impl Pairs,
-    symbols: &Symbols,
-    pretoken: &[u8],
-    out: &mut Vec<u32>,
-) {
-    simd::run(Short { pairs, symbols, pretoken, out });
-}
+/// The initial number of bytes of a window: what [`blocks`] merge fastest. A window may have up to three
+/// bytes more, to end with a character.
+const WINDOW_BYTES: usize = blocks::MAX_BYTES - 3;
 
-struct Short<'a, P> {
-    pairs: &'a P,
-    symbols: &'a Symbols,
-    pretoken: &'a [u8],
-    out: &'a mut Vec<u32>,
-}
-
-impl<P: Pairs> LaneWork for Short<'_, P> {
-    type Output = ();
-
-    #[expect(clippy::inline_always, reason = "`LaneWork` requires it")]
-    #[inline(always)]
-    fn run(self, lanes: impl Lanes) {
-        let mut merge = ShortMerge::new(self.pairs, self.symbols, self.pretoken);
-        while merge.step(self.pairs, lanes) {}
-        merge.write(self.out);
-    }
-}
-
-/// The sizes of the windows.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Sizes {
-    /// The initial number of bytes of a window.
-    pub(crate) window: usize,
-    /// The initial number of last tokens that are merged again.
-    pub(crate) few: usize,
-}
-
-/// The fastest sizes: [`blocks`] merges a window, which may have up to three bytes more, to end with a
-/// character; and merging the last tokens again takes little time.
-const SIZES: Sizes = Sizes { window: blocks::MAX_BYTES - 3, few: 4 };
+/// The initial number of last tokens that are merged again, which takes little time.
+const FEW_TOKENS: usize = 4;
 
 /// The largest number of last tokens that are merged again.
 const MAX_TOKENS: usize = 256;
@@ -162,14 +123,16 @@ pub(crate) struct Streaming<'a> {
     pub(crate) scratch: &'a mut MergeScratch,
     /// Ids are appended here.
     pub(crate) out: &'a mut Vec<u32>,
-    pub(crate) sizes: Sizes,
+    /// The initial number of bytes of a window, and of last tokens that are merged again.
+    pub(crate) window: usize,
+    pub(crate) few: usize,
 }
 
 impl Streaming<'_> {
     /// Append the ids of a pretoken, within the capacity of `out`.
     pub(crate) fn merge(&mut self, pretoken: &[u8]) -> Result<()> {
         let longest = self.pairs.longest();
-        let mut window = self.sizes.window.max(longest);
+        let mut window = self.window.max(longest);
         heap::check(window + longest)?;
         let mut rest = pretoken;
         while rest.len() > window + longest {
@@ -216,7 +179,7 @@ impl Streaming<'_> {
         before: usize,
         again: &mut Vec<u32>,
     ) -> Option<usize> {
-        let mut last = self.sizes.few;
+        let mut last = self.few;
         while last <= MAX_TOKENS {
             let from = self.out.len().checked_sub(last).filter(|&from| from >= first)?;
             let start = before.checked_sub(self.bytes_of(from))?;
@@ -257,7 +220,7 @@ impl Streaming<'_> {
 
 /// The table of the rule of ranks: one pair for each token, with the id of the token as rank.
 pub(crate) fn by_rank(vocabulary: &Vocabulary) -> Result<PairTable> {
-    let symbols = Symbols::bytes(vocabulary);
+    let symbols = Symbols::new(vocabulary, MergeRule::Ranks)?;
     let covered = |token: &[u8]| symbols.uncovered(token).is_none();
     let tokens = vocabulary.ordinary_tokens();
     let tokens = tokens.filter(|(token, _)| token.len() > 1 && covered(token));

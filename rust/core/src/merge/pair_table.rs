@@ -33,11 +33,11 @@ pub(crate) trait Pairs {
 /// All pairs that merge, in memory or in a file.
 #[derive(Debug, Clone)]
 pub(crate) struct PairTable<W = Array<u64>, B = Array<u32>> {
-    buckets: Buckets<W>,
+    pub(crate) buckets: Buckets<W>,
     /// The rank of each pair of bytes.
-    bytes: B,
+    pub(crate) bytes: B,
     /// The id that each merge creates, by rank; empty if ids are ranks.
-    ids: Array<u32>,
+    pub(crate) ids: Array<u32>,
     /// All ranks are below this.
     ranks: u32,
     /// The start of each id in the arena of the vocabulary, then the end of the last; empty while
@@ -47,14 +47,6 @@ pub(crate) struct PairTable<W = Array<u64>, B = Array<u32>> {
 
 /// A table under construction.
 pub(crate) type PairTableBuilder = PairTable<AlignedBuffer, Vec<u32>>;
-
-/// The arrays of a [`PairTable`], in the form of a file.
-#[derive(Debug)]
-pub(crate) struct PairArrays {
-    pub(crate) buckets: Buckets,
-    pub(crate) bytes: Array<u32>,
-    pub(crate) ids: Array<u32>,
-}
 
 impl PairTableBuilder {
     /// An empty table with capacity for `ranks` pairs. `ids` is empty if ids are ranks.
@@ -102,11 +94,12 @@ impl PairTable {
     /// `None` if the arrays could give an id that does not exist. Ranks in the buckets are checked
     /// at each lookup instead.
     pub(crate) fn from_arrays(
-        arrays: PairArrays,
+        buckets: Buckets,
+        bytes: Array<u32>,
+        ids: Array<u32>,
         vocabulary: &Vocabulary,
         rule: MergeRule,
     ) -> Option<Self> {
-        let PairArrays { buckets, bytes, ids } = arrays;
         // Counting all of them is vectorized; stopping at the first would not be.
         let below = |numbers: &[u32], limit: u32| {
             let exceeds = |number: &&u32| **number >= limit && **number != NO_MERGE;
@@ -123,12 +116,6 @@ impl PairTable {
         is_valid.then_some(Self { buckets, bytes, ids, ranks, offsets })
     }
 
-    /// The arrays, in the form of a file.
-    pub(crate) fn arrays(&self) -> PairArrays {
-        let Self { buckets, bytes, ids, .. } = self.clone();
-        PairArrays { buckets, bytes, ids }
-    }
-
     /// The number of bytes of an id; 0 if it does not exist.
     pub(crate) fn length(&self, id: u32) -> usize {
         let id = id as usize;
@@ -139,11 +126,6 @@ impl PairTable {
     pub(crate) fn longest(&self) -> usize {
         let lengths = self.offsets.windows(2).map(|span| span[1] - span[0]);
         lengths.max().unwrap_or_default() as usize
-    }
-
-    /// All pairs of ids, in rank order.
-    pub(crate) fn in_order(&self) -> Vec<(u32, u32)> {
-        self.buckets.in_order()
     }
 
     /// For each id, whether a pair merges into it.

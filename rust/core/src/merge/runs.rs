@@ -19,13 +19,6 @@ struct Run {
     count: usize,
 }
 
-/// The next merge: of two parts within a run, or of the last part of a run with the first of the
-/// next run.
-enum Next {
-    Within(usize),
-    Across(usize),
-}
-
 /// Append the ids of a pretoken, each of whose bytes must have an id. Returns false and appends
 /// nothing if the pretoken has many runs or merging would create many.
 pub(crate) fn merge(
@@ -35,16 +28,15 @@ pub(crate) fn merge(
     out: &mut Vec<u32>,
 ) -> bool {
     let Some(mut runs) = runs(symbols, pretoken) else { return false };
-    while let Some((rank, next)) = lowest(pairs, &runs) {
-        match next {
-            Next::Within(at) => merge_within(pairs, &mut runs, at, rank),
-            Next::Across(at) => {
-                // The new part takes the last part of one run and the first of the next; a run that
-                // this empties is removed by `normalize`.
-                runs[at].count -= 1;
-                runs[at + 1].count -= 1;
-                runs.insert(at + 1, Run { id: pairs.id(rank), count: 1 });
-            }
+    while let Some((rank, at, is_within)) = lowest(pairs, &runs) {
+        if is_within {
+            merge_within(pairs, &mut runs, at, rank);
+        } else {
+            // The new part takes the last part of one run and the first of the next; a run that
+            // this empties is removed by `normalize`.
+            runs[at].count -= 1;
+            runs[at + 1].count -= 1;
+            runs.insert(at + 1, Run { id: pairs.id(rank), count: 1 });
         }
         normalize(&mut runs);
         if runs.len() > MAX_RUNS {
@@ -70,20 +62,16 @@ fn runs(symbols: &Symbols, pretoken: &[u8]) -> Option<Vec<Run>> {
     Some(runs)
 }
 
-/// The lowest rank, and its leftmost merge.
-fn lowest(pairs: &impl Pairs, runs: &[Run]) -> Option<(u32, Next)> {
-    let mut lowest = (NO_MERGE, None);
-    for (at, run) in runs.iter().enumerate() {
-        let within = if run.count > 1 { pairs.rank(run.id, run.id, Portable) } else { NO_MERGE };
-        let across =
-            runs.get(at + 1).map_or(NO_MERGE, |next| pairs.rank(run.id, next.id, Portable));
-        for (rank, next) in [(within, Next::Within(at)), (across, Next::Across(at))] {
-            if rank < lowest.0 {
-                lowest = (rank, Some(next));
-            }
-        }
-    }
-    Some((lowest.0, lowest.1?))
+/// The lowest rank, the run of its leftmost merge, and whether that is within the run; otherwise it is
+/// of the last part of the run with the first of the next run.
+fn lowest(pairs: &impl Pairs, runs: &[Run]) -> Option<(u32, usize, bool)> {
+    let merges = runs.iter().enumerate().flat_map(|(at, run)| {
+        let rank = |right: u32| pairs.rank(run.id, right, Portable);
+        let within = if run.count > 1 { rank(run.id) } else { NO_MERGE };
+        let across = runs.get(at + 1).map_or(NO_MERGE, |next| rank(next.id));
+        [(within, at, true), (across, at, false)]
+    });
+    merges.filter(|(rank, ..)| *rank != NO_MERGE).min_by_key(|(rank, ..)| *rank)
 }
 
 /// Merge the pairs of a run from left to right: all of them, or only the first if its merge creates

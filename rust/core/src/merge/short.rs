@@ -15,11 +15,11 @@ use crate::merge::pair_table::{NO_MERGE, NO_PART, Pairs};
 use crate::merge::symbols::Symbols;
 
 /// A merge is a number with its position in the low bits and its rank in the high bits.
-const POSITION_BITS: u32 = 6;
-const POSITION: u32 = (1 << POSITION_BITS) - 1;
-const POSITIONS: usize = 1 << POSITION_BITS;
+pub(super) const POSITION_BITS: u32 = 6;
+pub(super) const POSITION: u32 = (1 << POSITION_BITS) - 1;
+pub(super) const POSITIONS: usize = 1 << POSITION_BITS;
 /// A number from this on is no merge; all ranks of pairs are far below.
-const NONE: u32 = NO_MERGE << POSITION_BITS;
+pub(super) const NONE: u32 = NO_MERGE << POSITION_BITS;
 
 /// The state of merging a pretoken of fewer bytes than there are positions; the last position stays
 /// free.
@@ -152,7 +152,7 @@ impl ShortMerge {
 
 /// A rank and a position as one number.
 #[inline(always)]
-fn merge(rank: u32, position: usize) -> u32 {
+pub(super) fn merge(rank: u32, position: usize) -> u32 {
     #[expect(clippy::cast_possible_truncation, reason = "there are at most 64 positions")]
     let position = position as u32;
     rank << POSITION_BITS | position

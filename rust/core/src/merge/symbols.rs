@@ -42,11 +42,6 @@ impl Symbols {
         Ok(Self { bytes, characters: Some(characters.into_iter().collect()) })
     }
 
-    /// The initial parts of a vocabulary whose merging starts with bytes.
-    pub(crate) fn bytes(vocabulary: &Vocabulary) -> Self {
-        Self { bytes: vocabulary.byte_ids(), characters: None }
-    }
-
     /// Whether each byte is a part.
     #[inline]
     pub(crate) fn are_bytes(&self) -> bool {

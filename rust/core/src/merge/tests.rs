@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::blocks::{self, BlockMerge};
 use super::heap::HeapMerge;
-use super::merger::{self, MergeScratch, Merger, Sizes, Streaming, merge_short};
+use super::merger::{self, MergeScratch, Merger, Streaming};
 use super::pair_table::PairTable;
 use super::runs;
 use super::short::{self, ShortMerge};
@@ -30,6 +30,11 @@ fn pairs(vocabulary: &Vocabulary, merges: MergePairs<'_>) -> PairTable {
         |merges| merger::by_merges(vocabulary, merges),
     );
     pairs.unwrap()
+}
+
+/// The initial parts of a vocabulary whose merging starts with bytes.
+fn bytes(vocabulary: &Vocabulary) -> Symbols {
+    Symbols::new(vocabulary, MergeRule::Ranks).unwrap()
 }
 
 /// The initial parts: bytes; or characters that are tokens, and the bytes of other characters.
@@ -87,15 +92,14 @@ fn check(vocabulary: &Vocabulary, merges: MergePairs<'_>, symbols: &Symbols, tex
     blocks::merge(&pairs, symbols, text, &mut BlockMerge::default(), &mut out);
     assert_eq!(out, plain(text), "the blocks");
     for (window, few) in [(1, 1), (7, 1), (20, 1), (20, 2), (40, 1)] {
-        let (pairs, sizes) = (&pairs, Sizes { window, few });
-        let (scratch, mut out) = (&mut MergeScratch::default(), Vec::new());
-        Streaming { pairs, symbols, scratch, out: &mut out, sizes }.merge(text).unwrap();
-        assert_eq!(out, plain(text), "{sizes:?}");
+        let (pairs, scratch, mut out) = (&pairs, &mut MergeScratch::default(), Vec::new());
+        Streaming { pairs, symbols, scratch, out: &mut out, window, few }.merge(text).unwrap();
+        assert_eq!(out, plain(text), "{window} {few}");
     }
     for length in [ShortMerge::MAX_BYTES, 31, MAX_KEY_BYTES] {
         for part in text.chunks(length) {
             let mut out = Vec::new();
-            merge_short(&pairs, symbols, part, &mut out);
+            merger::merge(&pairs, symbols, part, &mut MergeScratch::default(), &mut out);
             assert_eq!(out, plain(part), "the array");
         }
     }
@@ -119,7 +123,7 @@ proptest! {
         text in prop::collection::vec(0u8..3, 1..200),
     ) {
         let vocabulary = vocabulary(&tokens);
-        check(&vocabulary, None, &Symbols::bytes(&vocabulary), &text);
+        check(&vocabulary, None, &bytes(&vocabulary), &text);
     }
 
     /// Merges in any order: some use a token that only a later merge creates.
@@ -137,7 +141,7 @@ proptest! {
         }).collect();
         if !cuts.is_empty() {
             let merges: Vec<_> = order.iter().map(|index| *index.get(&cuts)).collect();
-            check(&vocabulary, Some(&merges), &Symbols::bytes(&vocabulary), &text);
+            check(&vocabulary, Some(&merges), &bytes(&vocabulary), &text);
         }
     }
 }
@@ -183,14 +187,14 @@ proptest! {
             prop::collection::vec((0u8..3, 1usize..9), 1..3), 0..30),
         runs in prop::collection::vec((0u8..3, 1usize..60), 1..5),
     ) {
-        let bytes = |runs: &[(u8, usize)]| -> Vec<u8> {
+        let expand = |runs: &[(u8, usize)]| -> Vec<u8> {
             runs.iter().flat_map(|&(byte, count)| vec![byte; count]).collect()
         };
-        let tokens: Vec<Vec<u8>> = tokens.iter().map(|token| bytes(token)).collect();
-        let (vocabulary, text) = (vocabulary(&tokens), bytes(&runs));
+        let tokens: Vec<Vec<u8>> = tokens.iter().map(|token| expand(token)).collect();
+        let (vocabulary, text) = (vocabulary(&tokens), expand(&runs));
         let mut out = Vec::new();
-        if runs::merge(&pairs(&vocabulary, None), &Symbols::bytes(&vocabulary), &text, &mut out) {
-            prop_assert_eq!(out, plain(&vocabulary, None, &Symbols::bytes(&vocabulary), &text));
+        if runs::merge(&pairs(&vocabulary, None), &bytes(&vocabulary), &text, &mut out) {
+            prop_assert_eq!(out, plain(&vocabulary, None, &bytes(&vocabulary), &text));
         }
     }
 }
@@ -216,7 +220,7 @@ proptest! {
             text.extend(pieces.iter().flat_map(|piece| piece.get(&tokens).clone()));
         }
         text.truncate(blocks::MAX_BYTES);
-        let (pairs, symbols) = (pairs(&vocabulary, None), Symbols::bytes(&vocabulary));
+        let (pairs, symbols) = (pairs(&vocabulary, None), bytes(&vocabulary));
         let (mut one, mut other) = (Vec::new(), Vec::new());
         blocks::merge(&pairs, &symbols, &text, &mut BlockMerge::default(), &mut one);
         HeapMerge::default().append(&pairs, &symbols, &text, &mut other);

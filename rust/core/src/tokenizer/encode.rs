@@ -1,6 +1,5 @@
 //! Encodes a single text.
 
-use crate::encode::encoder::Edges;
 use crate::encode::{EncodeOptions, Special};
 use crate::error::Result;
 use crate::memory;
@@ -109,13 +108,9 @@ impl Tokenizer {
     /// The number of ids that [`encode_text`](Self::encode_text) passes on.
     #[doc(hidden)]
     pub fn count_text(&self, text: &Text<'_>, options: &EncodeOptions) -> Result<usize> {
-        let mut count = 0;
-        let sink = |ids: &[u32]| {
-            count += ids.len();
-            Ok(())
-        };
-        self.encoder().call().for_each_block(text, options, Edges::BOTH, sink)?;
-        Ok(count)
+        let mut ids = Vec::<()>::new();
+        self.encoder().call().append(text, options, &mut ids)?;
+        Ok(ids.len())
     }
 
     /// Encode bytes as one pretoken, whether or not the split pattern would keep them together.

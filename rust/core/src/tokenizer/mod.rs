@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 
 use crate::decode::{self, CompiledSteps, Number};
 use crate::encode::encoder::Encoder;
-use crate::encode::pretoken::{MergeTables, PretokenEncoder};
+use crate::encode::pretoken::{MergeTables, PretokenEncoder, get_or_build};
 use crate::encode::special::special_id;
 use crate::error::{Error, Result};
 use crate::hash::hexadecimal;
@@ -290,7 +290,7 @@ impl Tokenizer {
     /// If there is not enough memory for the tables from which merges are derived; call
     /// [`make_tables`](Self::make_tables) first to get an error instead.
     pub fn merges(&self) -> &[(u32, u32)] {
-        self.merges.pairs(|| self.pairs().expect("memory for the tables").in_order())
+        self.merges.pairs(|| self.pairs().expect("memory for the tables").buckets.in_order())
     }
 
     /// How often training made each merge in its corpus; empty, or shorter than the merges, if
@@ -314,7 +314,7 @@ impl Tokenizer {
     /// pretokens come first. Fails if there is not enough memory.
     #[doc(hidden)]
     pub fn unmade_ids(&self) -> Result<Vec<u32>> {
-        memory::copy(&self.encoder.pretokens.unmade()?.ids)
+        memory::copy(self.encoder.pretokens.unmade()?)
     }
 
     /// The pairs that merge, in the form that encoding uses. Fails if there is not enough memory
@@ -432,17 +432,16 @@ impl Tokenizer {
 
     /// The names of the `normalized` added tokens. They are normalized once, which may take long.
     fn normalized_names(&self) -> Result<&[Option<String>]> {
-        if let Some(names) = self.normalized_names.get() {
-            return Ok(names);
-        }
-        let added = self.vocabulary().added_tokens();
-        let mut growth = TextGrowth::of(added.iter().map(|token| token.content.len()).sum());
-        let aligner = self.encoder.aligner()?;
-        let names = added.iter().map(|AddedToken { content, normalized, .. }| {
-            normalized.then(|| aligner.normalized(content, &mut growth)).transpose()
+        let names = get_or_build(&self.normalized_names, || {
+            let added = self.vocabulary().added_tokens();
+            let mut growth = TextGrowth::of(added.iter().map(|token| token.content.len()).sum());
+            let aligner = self.encoder.aligner()?;
+            let names = added.iter().map(|AddedToken { content, normalized, .. }| {
+                normalized.then(|| aligner.normalized(content, &mut growth)).transpose()
+            });
+            names.collect()
         });
-        let names = names.collect::<Result<Vec<_>>>()?;
-        Ok(self.normalized_names.get_or_init(|| names.into()))
+        Ok(names?)
     }
 
     /// The id of a special token; the error lists the special tokens of the vocabulary.

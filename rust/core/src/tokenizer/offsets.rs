@@ -9,7 +9,7 @@ use std::iter::repeat_n;
 
 use crate::encode::encoder::EncodeCall;
 use crate::encode::prepare::{PreparedPart, PreparedText};
-use crate::encode::special::{EncodeOptions, TextOrId};
+use crate::encode::special::{self, EncodeOptions, TextOrId};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::interrupt;
@@ -108,7 +108,7 @@ impl Tokenizer {
 
     /// Whether text is normalized, or some of its bytes are left out.
     fn changes_text(&self) -> bool {
-        self.encoder().normalizes() || self.encoder().uncovered.is_some()
+        self.encoder().normalizes() || self.encoder().pretokens.uncovered.is_some()
     }
 
     /// Whether spans need an alignment: they do not follow from the lengths of ids.
@@ -290,7 +290,7 @@ impl EncodeCall<'_> {
         let mut spans = Vec::new();
         let aligner = self.encoder().aligner()?;
         let mut growth = TextGrowth::of(text.len());
-        options.divide_original(text, start, |part| match part {
+        special::divide(options.finder.as_ref(), text, start, |part| match part {
             TextOrId::Id(id, range) => {
                 let (span, name) = ([range.start, range.end], Some(text[range].into()));
                 memory::push(&mut spans, AlignedId { id, span, name })

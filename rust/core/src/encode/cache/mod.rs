@@ -40,9 +40,6 @@ const SECOND_BITS: u32 = 11;
 const HALF_EIGHTHS: [usize; 2] = [4, 4];
 const FULL_EIGHTHS: [usize; 2] = [7, 16];
 
-/// After an allocation fails, this many requests for the next generation are ignored.
-const REQUESTS_IGNORED: usize = 1 << 12;
-
 /// The smallest overflow, in words.
 const MIN_OVERFLOW_WORDS: usize = 1 << 12;
 
@@ -66,8 +63,6 @@ struct Latest {
     generation: Generation,
     /// The table of the next generation, and the number of steps that are done.
     next: Option<(CacheTable, usize)>,
-    /// The number of requests for the next generation to ignore, since memory was short.
-    ignored: usize,
 }
 
 /// A table, and the one before it.
@@ -113,7 +108,7 @@ impl SharedCache {
         Self {
             max_bits,
             max_overflow,
-            latest: Mutex::new(Latest { generation, next: None, ignored: 0 }),
+            latest: Mutex::new(Latest { generation, next: None }),
             number: AtomicUsize::new(1),
         }
     }
@@ -124,7 +119,7 @@ impl SharedCache {
     pub(crate) fn grow_to_full_size(&self) {
         let Ok(mut latest) = self.latest.try_lock() else { return };
         if latest.generation.table.bits() < self.max_bits
-            && let Some(table) = self.table(&mut latest, self.max_bits)
+            && let Some(table) = self.table(self.max_bits)
         {
             table.copy_part(&latest.generation.table, 0, 1);
             self.publish(&mut latest, table);
@@ -146,7 +141,7 @@ impl SharedCache {
         let bits = crowded.table.bits();
         let larger = if bits < SECOND_BITS { SECOND_BITS } else { bits + 2 };
         let next = latest.next.take().or_else(|| {
-            let table = self.table(&mut latest, larger.min(self.max_bits))?;
+            let table = self.table(larger.min(self.max_bits))?;
             Some((table, 0))
         });
         let Some((table, step)) = next else { return };
@@ -163,17 +158,9 @@ impl SharedCache {
     }
 
     /// An empty table, unless memory is short.
-    fn table(&self, latest: &mut Latest, bits: u32) -> Option<CacheTable> {
-        if latest.ignored > 0 {
-            latest.ignored -= 1;
-            return None;
-        }
+    fn table(&self, bits: u32) -> Option<CacheTable> {
         let overflow = self.max_overflow >> (self.max_bits - bits);
-        let table = CacheTable::new(bits, overflow.max(MIN_OVERFLOW_WORDS));
-        if table.is_err() {
-            latest.ignored = REQUESTS_IGNORED;
-        }
-        table.ok()
+        CacheTable::new(bits, overflow.max(MIN_OVERFLOW_WORDS)).ok()
     }
 
     /// Start the next generation with this table. A larger one has the entries of the one before.
@@ -224,12 +211,6 @@ impl Cache {
         &self.generation.table
     }
 
-    /// The entry of a pretoken in its line, or another entry and `false`; without a branch.
-    #[inline]
-    pub(crate) fn look(&self, key: Key, line: usize) -> (bool, Entry) {
-        self.table().look(key, line)
-    }
-
     /// The entry of a pretoken that is not in its line: in the other lines of its group, or copied
     /// from the previous generation.
     #[inline]
@@ -263,7 +244,7 @@ impl Cache {
         pretoken: &[u8],
         out: &mut Vec<u32>,
     ) -> bool {
-        let (is_here, entry) = self.look(key, line);
+        let (is_here, entry) = self.table().look(key, line);
         let entry = if is_here { Some(entry) } else { self.find_elsewhere(key, line) };
         let Some(entry) = entry else { return false };
         let (count, words) = (entry::count(&entry), entry::words(&entry));

@@ -23,14 +23,14 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::encode::pretoken::{MergeTables, UnmadeTokens};
+use crate::encode::pretoken::MergeTables;
 use crate::encode::split_points::SplitPoints;
 use crate::error::{Error, Hint, Reason, Result};
 use crate::formats;
 use crate::machine::array::{Array, FileBytes};
 use crate::memory;
 use crate::merge::merger;
-use crate::merge::pair_table::{PairArrays, PairTable};
+use crate::merge::pair_table::PairTable;
 use crate::pretokenize::UNICODE_VERSION;
 use crate::rules::TextRules;
 use crate::tokenizer::Tokenizer;
@@ -99,17 +99,17 @@ fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Result<Vec<u8>> {
 
 fn write_tables(tokenizer: &Tokenizer, writer: &mut Writer) -> Result<()> {
     let (tokens, tokens_probe) = tokenizer.vocabulary().index.array();
-    let PairArrays { buckets, bytes, ids } = tokenizer.pairs()?.arrays();
+    let PairTable { buckets, bytes, ids, .. } = tokenizer.pairs()?;
     let (words, max_probe) = buckets.array();
     let split_points = &tokenizer.encoder().pretokens.split_points()?.bits;
     let sizes = [size_of_val(&**tokens), size_of_val(&**words), size_of_val(&**split_points)];
     memory::check(2 * sizes.iter().sum::<usize>())?;
     writer.table(Kind::Pairs, words, max_probe);
-    writer.array(Kind::PairsOfBytes, &bytes);
-    writer.array(Kind::MergedIds, &ids);
+    writer.array(Kind::PairsOfBytes, bytes);
+    writer.array(Kind::MergedIds, ids);
     writer.array(Kind::Marks, tokenizer.marks());
     writer.array(Kind::SplitPoints, split_points);
-    writer.array(Kind::Unmade, &tokenizer.encoder().pretokens.unmade()?.ids);
+    writer.array(Kind::Unmade, tokenizer.encoder().pretokens.unmade()?);
     writer.table(Kind::Tokens, tokens, tokens_probe);
     Ok(())
 }
@@ -264,7 +264,6 @@ fn tokenizer(container: &Container, tables: Tables) -> Result<Tokenizer> {
     let split_points =
         believed(Kind::SplitPoints).then(|| read_split_points(container)).transpose()?;
     let unmade = believed(Kind::Unmade).then(|| container.array(Kind::Unmade)).transpose()?;
-    let unmade = unmade.map(UnmadeTokens::from_array);
     let marks = believed(Kind::Marks).then(|| read_marks(container, &vocabulary)).transpose()?;
     let tables = MergeTables { pairs, split_points, unmade };
     let tokenizer = Tokenizer::with_tables(vocabulary, rule, rules, merges, tables)?;
@@ -327,13 +326,10 @@ fn read_pairs(
     vocabulary: &Vocabulary,
     rule: MergeRule,
 ) -> Result<PairTable> {
-    let arrays = PairArrays {
-        buckets: container.buckets(Kind::Pairs)?,
-        bytes: container.array(Kind::PairsOfBytes)?,
-        ids: container.array(Kind::MergedIds)?,
-    };
+    let buckets = container.buckets(Kind::Pairs)?;
+    let (bytes, ids) = (container.array(Kind::PairsOfBytes)?, container.array(Kind::MergedIds)?);
     let reason = "it names ranks or ids that do not exist";
-    PairTable::from_arrays(arrays, vocabulary, rule)
+    PairTable::from_arrays(buckets, bytes, ids, vocabulary, rule)
         .ok_or_else(|| container.broken(Kind::PairsOfBytes, reason))
 }
 
