@@ -35,6 +35,8 @@ def import_data(source: Any) -> pa.Array | pa.ChunkedArray | pa.RecordBatchReade
 
     if isinstance(source, pa.Array | pa.ChunkedArray | pa.RecordBatchReader):
         return source
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
     if isinstance(source, pa.Table):  # the interface would read it before it is validated
         return source.to_reader()
     if hasattr(source, "__arrow_c_stream__"):

@@ -137,12 +137,14 @@ def _read_tables(
     tables: Iterable[Any], place: str, ignore: Collection[str], file_size: int | None = None
 ) -> Iterator[Any]:
     noted: list[str] = []
+    values = size = 0
     with _as_own_errors(place):
         for table in tables:
             rows = _rows_of(table, ignore)
-            values = sum(map(_size, getattr(rows, "chunks", [rows])))
+            values += sum(map(_size, getattr(rows, "chunks", [rows])))
             # Columns of a file may share bytes, which Arrow counts for each of them.
-            _check_values(values, rows.nbytes if file_size is None else file_size, place)
+            size += rows.nbytes if file_size is None else 0
+            _check_values(values, size if file_size is None else file_size, place)
             for chunk in getattr(rows, "chunks", [rows]):
                 for start in range(0, len(chunk), _BATCH_ROWS):
                     for row in chunk.slice(start, _BATCH_ROWS).to_pylist():

@@ -106,7 +106,7 @@ impl Thrift<'_> {
         // For each open level, the number of children that are still to come, and the bytes of the
         // elements up to it.
         let mut open: Vec<(u64, usize)> = Vec::new();
-        let mut paths = 0;
+        let (mut paths, mut pending) = (0, 0);
         while let Some(rest) = left.checked_sub(1) {
             left = rest;
             let before = self.0.len();
@@ -115,11 +115,13 @@ impl Thrift<'_> {
             if let Some((children, above)) = open.last_mut() {
                 *children -= 1;
                 path += *above;
+                pending -= 1;
             }
             paths += path;
+            pending += children;
             open.push((children, path));
             while open.pop_if(|(children, _)| *children == 0).is_some() {}
-            if open.len() > MOST_LEVELS || children > left || paths > MOST_PATH_BYTES {
+            if open.len() > MOST_LEVELS || pending > left || paths > MOST_PATH_BYTES {
                 return None;
             }
         }

@@ -149,7 +149,12 @@ impl TableSplitter {
 
     /// The end of the pretoken that starts at `start`, which must be inside the text.
     fn step(&self, text: &str, start: usize, dead_ends: &mut DeadEnds) -> Result<usize> {
-        for (offset, _) in text[start..].char_indices() {
+        let first = Automaton::START * self.classes.count();
+        for (offset, c) in text[start..].char_indices() {
+            // Most characters of long text without a match begin none.
+            if self.entries[first + usize::from(self.classes.class_of(c))] & STOP != 0 {
+                continue;
+            }
             if let Some(end) = self.find(text, start + offset, dead_ends)? {
                 return Ok(if offset == 0 { end } else { start + offset });
             }
