@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
+from bytepair import _core
 from bytepair.corpus import read as corpus_read
 from bytepair.corpus.arrow import is_arrow, open_ipc
 from bytepair.corpus.column import Column, strings
@@ -117,16 +118,15 @@ def _parquet(file: Input, ignore: Collection[str]) -> Iterator[Any]:
     """The table of a parquet file, without the columns that are not read."""
     from bytepair._internal.extras import pyarrow_parquet as pq
 
-    with pq.ParquetFile(file.path, filesystem=file.system) as opened:
-        groups = [opened.metadata.row_group(i) for i in range(opened.num_row_groups)]
-        chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
-        size = sum(abs(chunk.total_compressed_size) for chunk in chunks)
-        values = [*(chunk.num_values for chunk in chunks), *(group.num_rows for group in groups)]
+    with file.system.open_input_file(file.path) as source:
+        # Arrow believes a footer, and may end the process.
+        size, values = _core.parquet_size(file.name, source, file.size)
         if size > file.size:
             raise ConversationError(f"{file.name}: its row groups have more bytes than the file")
-        _check_values(sum(map(abs, values)), size, file.name)
-        names = opened.schema_arrow.names
-        yield opened.read([name for name in names if name not in ignore])
+        _check_values(values, size, file.name)
+        table = pq.ParquetFile(source)
+        names = table.schema_arrow.names
+        yield table.read([name for name in names if name not in ignore])
 
 
 def _arrow_batches(file: Input) -> Iterator[Any]:
@@ -160,6 +160,8 @@ def _as_own_errors(place: str) -> Iterator[None]:
         yield
     except ConversationError:
         raise
+    except CorpusError as error:
+        raise ConversationError(error.message, hint=error.hint) from None
     except (pa.ArrowException, ValueError, KeyError, TypeError, ArithmeticError, OSError) as error:
         raise ConversationError(f"{place} is not valid: {error}") from error
 

@@ -4,7 +4,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bytepair::corpus::parquet::{ReadSeek, TableReader, TextColumn};
+use bytepair::corpus::parquet::{self, ReadSeek, TableReader, TextColumn};
 use bytepair::corpus::{
     Bounds, Compression, CorpusFile, DocumentOptions, DocumentReader, DocumentSelection, Documents,
     FileKind, OnError, SkippedRows,
@@ -22,6 +22,19 @@ use crate::{arguments, arrays, errors, interrupt};
 #[pyfunction]
 pub(crate) fn parquet_rows(py: Python<'_>, path: PathBuf, column: &str) -> Option<usize> {
     py.detach(|| TextColumn::open(&[path], column).ok().map(|column| column.rows(0)))
+}
+
+/// The compressed bytes that the footer of a parquet file states, and the values and rows. The `size`
+/// bytes of the file are read from `source`; the path is for messages.
+#[pyfunction]
+pub(crate) fn parquet_size(
+    py: Python<'_>,
+    path: PathBuf,
+    source: Py<PyAny>,
+    size: u64,
+) -> PyResult<(u64, u64)> {
+    let source = Box::new(FileObject(source));
+    interrupt::or(errors::checked(py.detach(|| parquet::stated_size(source, size, &path))))
 }
 
 /// Read all bytes of a file, decompressed, and pass them to `write`, about a megabyte at a time.

@@ -66,7 +66,7 @@ mod _core {
         arguments::{shown, threads},
         columns::{encode_file, encode_utf8, lone_surrogates, not_utf8, render},
         counts::{PyCounter, PyCounts},
-        files::{PyDocumentReader, counts_footer, parquet_rows, rank_file, unpack},
+        files::{PyDocumentReader, counts_footer, parquet_rows, parquet_size, rank_file, unpack},
         internals::{
             added_tokens, count_batch, encode_pretoken, ignores_merges, is_lossless, merge_counts,
             pretokenize, repeats, roles, split_engine, text_rules, truncate_text, twin_ids,

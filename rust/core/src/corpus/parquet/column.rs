@@ -388,6 +388,27 @@ fn missing(rows: usize) -> ParquetError {
     general(format!("its row group ends after {rows} rows"))
 }
 
+/// The compressed bytes that the footer of a file states, and the values and rows, each at most 2^63.
+///
+/// ```
+/// use std::io::Cursor;
+/// use bytepair::corpus::parquet::stated_size;
+/// assert!(stated_size(Box::new(Cursor::new(b"no table")), 8, "a.parquet".as_ref()).is_err());
+/// ```
+pub fn stated_size(source: Box<dyn ReadSeek>, size: u64, path: &Path) -> Result<(u64, u64)> {
+    let source = TableSource::windowed(source, size);
+    let footer = catch_panic(|| read_footer(&source)).map_err(|error| unreadable(path, error))?;
+    let mut stated = (0u64, 0u64);
+    for group in footer.row_groups() {
+        stated.1 = stated.1.saturating_add(group.num_rows().unsigned_abs());
+        for chunk in group.columns() {
+            stated.0 = stated.0.saturating_add(chunk.compressed_size().unsigned_abs());
+            stated.1 = stated.1.saturating_add(chunk.num_values().unsigned_abs());
+        }
+    }
+    Ok(stated)
+}
+
 /// Read a file that may be damaged. The parquet crate checks most values in a file, but not all; a
 /// panic in it becomes an error.
 pub(crate) fn catch_panic<T>(read: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {

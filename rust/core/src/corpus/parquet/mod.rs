@@ -5,7 +5,7 @@ mod footer;
 mod source;
 mod table_reader;
 
-pub use column::{RowRange, TextColumn};
+pub use column::{RowRange, TextColumn, stated_size};
 pub(crate) use column::{catch_panic, check_chunk, rows_at_once, unreadable};
 pub(crate) use footer::read_footer;
 pub use source::ReadSeek;
