@@ -15,9 +15,10 @@ use std::collections::BinaryHeap;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
+use bytepair::train::Changes;
 use bytepair::train::TokenPair;
 use bytepair::train::check_size;
-use bytepair::train::merged_text::{MergeBuffers, MergedText};
+use bytepair::train::merged_text::MergedText;
 use bytepair::{Counts, Error, Result, memory};
 
 /// The counts of pairs in several texts at each merge.
@@ -102,7 +103,7 @@ impl PairHistory {
             )?;
             merged_texts.push(merged_text);
         }
-        let mut buffers = MergeBuffers::default();
+        let mut buffer = Changes::default();
         for (step, &pair) in merges.iter().enumerate() {
             memory::push(&mut history.ends, history.changes.len())?;
             let new = u32::try_from(256 + step).map_err(|_| Error::CountOverflow)?;
@@ -110,11 +111,11 @@ impl PairHistory {
                 let Some(index) = merged_text.find(pair) else { continue };
                 history.merged[step * texts.len() + text] = merged_text.counted(index).1;
                 let first = merged_text.pair_count();
-                merged_text.merge(index, new, &mut buffers)?;
+                merged_text.merge(index, new, &mut buffer)?;
                 // The merge lowered the counts of some pairs and set its own to 0; the pairs from
                 // `first` on are new.
                 let changed =
-                    buffers.lowered().chain([index]).chain(first..merged_text.pair_count());
+                    buffer.lowered().chain([index]).chain(first..merged_text.pair_count());
                 recorder.record(&mut history, merged_text, text, changed.collect())?;
             }
             memory::push(&mut history.merged_pairs, recorder.numbers.get(&pair).copied())?;

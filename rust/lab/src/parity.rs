@@ -14,9 +14,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use crate::choice::Choice;
 pub use crate::choice::{ChoiceWindow, Measure};
 use bytepair::parallel::{self, lock};
+use bytepair::train::Changes;
 use bytepair::train::Seed;
 use bytepair::train::TokenPair;
-use bytepair::train::merged_text::{MergeBuffers, MergedText};
+use bytepair::train::merged_text::MergedText;
 use bytepair::train::order::TokenOrder;
 use bytepair::train::queue::Queue;
 use bytepair::train::{check_size, grow};
@@ -185,7 +186,7 @@ struct GroupStage {
 /// The texts of one thread.
 struct Share {
     texts: Vec<GroupText>,
-    buffers: MergeBuffers,
+    changes: Changes,
     failed: Option<Error>,
 }
 
@@ -250,13 +251,13 @@ impl Share {
             Ok(GroupText { text, next: None, replacements: 0 })
         });
         let texts = texts.collect::<Result<_>>()?;
-        Ok(Self { texts, buffers: MergeBuffers::default(), failed: None })
+        Ok(Self { texts, changes: Changes::default(), failed: None })
     }
 
     fn merge(&mut self, new: u32) -> Result<()> {
         for GroupText { text, next, replacements } in &mut self.texts {
             *replacements = match next.take() {
-                Some(index) => text.merge(index, new, &mut self.buffers)?,
+                Some(index) => text.merge(index, new, &mut self.changes)?,
                 None => 0,
             };
         }

@@ -19,9 +19,6 @@ use crate::text::Text;
 /// The number of units in which a cut is searched.
 const CUT_WINDOW: usize = if cfg!(test) { 32 } else { 4096 };
 
-/// The number of bytes at the end of a growing text in which a cut is searched first.
-const LAST_BYTES: usize = if cfg!(test) { 8 } else { 2048 };
-
 /// How long an automaton is compared with the engine; for published patterns it takes milliseconds.
 const MAX_COMPARISON: Duration = Duration::from_secs(2);
 
@@ -310,18 +307,13 @@ impl Splitter {
     /// which have the same pretokens if the text ends there.
     ///
     /// Under a published pattern, a continuation changes at most the last two pretokens; the tests
-    /// check all short strings. Under other patterns, the text before a cut is certain.
+    /// check all short strings. Under other patterns, only the text before a cut is certain, which
+    /// [`last_cut`](Self::last_cut) finds.
     pub(crate) fn certain(&self, text: &str) -> Result<usize> {
-        let mut from = text.len().saturating_sub(LAST_BYTES);
-        if let Some(cut) = self.cut(text, from) {
-            return Ok(cut);
-        }
         let Tier::Scan(..) = self.tier else { return Ok(0) };
-        // With a cut in the middle of the text, the first half need not be split.
-        from = self.cut(text, text.len() / 2).unwrap_or(0);
         // The starts of the last pretokens and the end of the text, once all are split.
-        let mut last = [from; LAST_PRETOKENS + 1];
-        self.for_each(&text[from..], |pretoken| {
+        let mut last = [0; LAST_PRETOKENS + 1];
+        self.for_each(text, |pretoken| {
             last.rotate_left(1);
             last[LAST_PRETOKENS] = last[LAST_PRETOKENS - 1] + pretoken.len();
         })?;
@@ -340,7 +332,7 @@ impl Splitter {
                 return Ok(last[at]);
             }
         }
-        Ok(from)
+        Ok(0)
     }
 
     /// Whether the pattern has a published shape, for which [`certain`](Self::certain) finds the

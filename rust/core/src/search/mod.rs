@@ -257,7 +257,7 @@ fn check(regex: &str) -> Result<()> {
     }
     memory::check(bytes * MEMORY_PER_BYTE)?;
     let Some(expr) = parsed(regex) else { return Ok(()) };
-    let reason = if has_no_limit(&expr) {
+    let reason = if lengths(&expr).is_none() {
         "it has a part other than literals, classes, assertions, look-arounds, groups, repetitions, \
          alternatives, and references to groups that do not ignore case"
     } else if repeats_early_end(&expr) {
@@ -267,29 +267,6 @@ fn check(regex: &str) -> Result<()> {
         return Ok(());
     };
     Err(Error::Pattern { pattern: regex.to_owned(), at: None, reason: reason.to_owned() })
-}
-
-/// Whether an expression has a part that no published pattern has, and whose work the engine does not
-/// limit: a call of a group is compiled as often as it occurs, and a reference that ignores case
-/// compiles an expression for each comparison.
-fn has_no_limit(expr: &Expr) -> bool {
-    let is_limited = match expr {
-        Expr::Backref { casei, .. } => !casei,
-        Expr::Empty
-        | Expr::Any { .. }
-        | Expr::Assertion(_)
-        | Expr::GeneralNewline { .. }
-        | Expr::Literal { .. }
-        | Expr::Delegate { .. }
-        | Expr::Concat(_)
-        | Expr::Alt(_)
-        | Expr::Group(_)
-        | Expr::AtomicGroup(_)
-        | Expr::LookAround(..)
-        | Expr::Repeat { .. } => true,
-        _ => false,
-    };
-    !is_limited || expr.children_iter().any(has_no_limit)
 }
 
 /// Whether a part that is repeated may end early.
@@ -330,7 +307,9 @@ pub fn match_lengths(regex: &str) -> (usize, usize) {
     parsed(regex).and_then(|expr| lengths(&expr)).unwrap_or((0, usize::MAX))
 }
 
-/// The lengths of an expression; `None` if it has an unsupported part.
+/// The lengths of an expression; `None` if it has an unsupported part, which no published pattern
+/// has, and whose work the engine does not limit: a call of a group is compiled as often as it occurs,
+/// and a reference that ignores case compiles an expression for each comparison.
 pub(crate) fn lengths(expr: &Expr) -> Option<(usize, usize)> {
     match expr {
         Expr::Empty | Expr::Assertion(_) => Some((0, 0)),
@@ -338,6 +317,7 @@ pub(crate) fn lengths(expr: &Expr) -> Option<(usize, usize)> {
         Expr::LookAround(child, _) => lengths(child).map(|_| (0, 0)),
         Expr::Any { .. } | Expr::Delegate { .. } => Some((1, 1)),
         Expr::GeneralNewline { .. } => Some((1, 2)),
+        Expr::Backref { casei: false, .. } => Some((0, usize::MAX)),
         Expr::Literal { val, .. } => Some((val.chars().count(), val.chars().count())),
         Expr::Group(child) => lengths(child),
         Expr::AtomicGroup(child) => lengths(child),
@@ -414,6 +394,7 @@ mod tests {
             r"[^ ]+?",
             r"\p{L}+(?:,|)",
             r"(?<=b)",
+            r"(\d|b)\1+",
         ] {
             let (fewest, most) = match_lengths(regex);
             for found in Regex::new(regex).unwrap().find_iter(text) {
@@ -492,7 +473,7 @@ mod tests {
 
     #[test]
     fn unsupported_expressions_may_have_any_length() {
-        for regex in [r"a\Kb", r"(a)\1", "(", r"(a)(?(1)b|c)"] {
+        for regex in [r"a\Kb", r"(?i)(a)\1", "(", r"(a)(?(1)b|c)"] {
             assert_eq!(match_lengths(regex), (0, usize::MAX), "{regex}");
         }
     }

@@ -10,6 +10,7 @@ use std::str::Utf8Error;
 mod transcode;
 
 pub(crate) use transcode::starts_char;
+use transcode::{RUN_UNITS, Surrogate, surrogates};
 pub use transcode::{count_chars, first_chars, lone_surrogate};
 
 use crate::error::{Error, Result};
@@ -34,9 +35,6 @@ pub enum Text<'a> {
 
 /// The largest number of bytes of a character in UTF-8.
 pub(crate) const MAX_CHARACTER_BYTES: usize = 4;
-
-/// The number of units that are converted together.
-const RUN_UNITS: usize = 16;
 
 /// The same as [`std::str::from_utf8`], but up to six times as fast on text in many languages.
 ///
@@ -131,19 +129,22 @@ impl<'a> Text<'a> {
     /// ```
     #[must_use]
     pub fn lone_surrogate(&self) -> Option<(usize, u32)> {
-        match self {
-            Self::Utf16(units) => transcode::first_lone(units),
-            Self::Utf32(units) => transcode::first_lone(units),
-            _ => None,
-        }
+        let lone = self.surrogates().find(|surrogate| !surrogate.is_pair);
+        lone.map(|surrogate| (surrogate.at, surrogate.code))
     }
 
     /// The characters that are two units: the index of each among the characters of the text.
     pub(crate) fn pairs(&self) -> Result<Vec<i64>> {
+        let pairs = self.surrogates().filter(|surrogate| surrogate.is_pair).zip(0..);
+        let indices = pairs.map(|(pair, before)| pair.at - before);
+        memory::collect(indices.map(|index| i64::try_from(index).unwrap_or(i64::MAX)))
+    }
+
+    fn surrogates(&self) -> Box<dyn Iterator<Item = Surrogate> + '_> {
         match self {
-            Self::Utf16(units) => transcode::pairs(units),
-            Self::Utf32(units) => transcode::pairs(units),
-            _ => Ok(Vec::new()),
+            Self::Utf16(units) => Box::new(surrogates(units)),
+            Self::Utf32(units) => Box::new(surrogates(units)),
+            _ => Box::new(std::iter::empty()),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::machine::simd::{Portable, SimdLevel, Work};
 use crate::memory;
 
 /// How many units are converted together.
-const RUN_UNITS: usize = 16;
+pub(super) const RUN_UNITS: usize = 16;
 
 /// How many bytes are written for a run: four per unit, although at most three of them are used.
 const RUN_BYTES: usize = 4 * RUN_UNITS;
@@ -217,15 +217,15 @@ pub fn lone_surrogate(code: u32) -> String {
 }
 
 /// A surrogate, or two that are one character.
-struct Surrogate {
+pub(super) struct Surrogate {
     /// The index of its first unit.
-    at: usize,
-    code: u32,
-    is_pair: bool,
+    pub(super) at: usize,
+    pub(super) code: u32,
+    pub(super) is_pair: bool,
 }
 
 /// The surrogates among units, in order.
-fn surrogates<U: Copy + Into<u32>>(units: &[U]) -> impl Iterator<Item = Surrogate> {
+pub(super) fn surrogates<U: Copy + Into<u32>>(units: &[U]) -> impl Iterator<Item = Surrogate> {
     let unit = |at: usize| units.get(at).map_or(0, |&unit| unit.into());
     let mut next = 0;
     std::iter::from_fn(move || {
@@ -235,21 +235,6 @@ fn surrogates<U: Copy + Into<u32>>(units: &[U]) -> impl Iterator<Item = Surrogat
         next = at + 1 + usize::from(is_pair);
         Some(Surrogate { at, code: unit(at), is_pair })
     })
-}
-
-/// The first lone surrogate among units: its index and its code.
-pub(super) fn first_lone<U: Copy + Into<u32>>(units: &[U]) -> Option<(usize, u32)> {
-    surrogates(units)
-        .find(|surrogate| !surrogate.is_pair)
-        .map(|surrogate| (surrogate.at, surrogate.code))
-}
-
-/// The characters that are two units: the index of each among the characters of the text.
-pub(super) fn pairs<U: Copy + Into<u32>>(units: &[U]) -> Result<Vec<i64>> {
-    let starts =
-        surrogates(units).filter(|surrogate| surrogate.is_pair).map(|surrogate| surrogate.at);
-    let indices = starts.zip(0..).map(|(at, before)| at - before);
-    memory::collect(indices.map(|index| i64::try_from(index).unwrap_or(i64::MAX)))
 }
 
 /// The largest number of bytes for which a sum of one byte cannot overflow. Such a sum is
@@ -303,6 +288,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::text::Text;
 
     proptest! {
         /// Every level packs characters of one unit.
@@ -362,9 +348,10 @@ mod tests {
                 }
             }
             let wide: Vec<u32> = units.iter().map(|&unit| u32::from(unit)).collect();
-            prop_assert_eq!((first_lone(&units), first_lone(&wide)), (lone, lone));
-            prop_assert_eq!(super::pairs(&units).unwrap(), pairs.clone());
-            prop_assert_eq!(super::pairs(&wide).unwrap(), pairs);
+            for text in [Text::Utf16(&units), Text::Utf32(&wide)] {
+                prop_assert_eq!(text.lone_surrogate(), lone);
+                prop_assert_eq!(&text.pairs().unwrap(), &pairs);
+            }
         }
     }
 

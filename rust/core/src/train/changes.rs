@@ -14,9 +14,9 @@ use crate::train::pair_counts::{Merge, PairCounts, TokenPair, Word};
 /// A token beside a merge: twice its id, plus one if it is on the right.
 pub(super) type Neighbour = u32;
 
-/// The changes of a batch, grouped by merge.
+/// The changes of a batch, grouped by merge; the buffers may be reused for many texts.
 #[derive(Default)]
-pub(super) struct Changes {
+pub struct Changes {
     /// The current merge.
     pub(super) merge: Merge,
     /// How many occurrences each merge replaced. This is the count of its pair, except for a pair of
@@ -26,6 +26,8 @@ pub(super) struct Changes {
     first_new: u32,
     /// The changes of the current merge.
     balances: Balances,
+    /// The buffer of [`Postings::add_new`](super::postings::Postings::add_new).
+    numbers: Vec<Option<u32>>,
     /// Removed occurrences of pairs that are older than the batch; for those that are kept in the
     /// counts also by index.
     removed: Vec<(TokenPair, u64)>,
@@ -96,7 +98,9 @@ impl Balances {
 impl Changes {
     /// Clear the changes of the previous batch.
     pub(super) fn begin_batch(&mut self, batch: &[Merge]) -> Result<()> {
-        self.balances.grow(ids_with(batch))?;
+        let ids = batch.last().map_or(0, |merge| merge.new + 1);
+        self.balances.grow(ids)?;
+        grow(&mut self.numbers, ids)?;
         self.first_new = batch.first().map_or(0, |merge| merge.new);
         self.replacements.clear();
         self.removed.clear();
@@ -188,10 +192,19 @@ impl Changes {
         &self.created[self.range(merge, 0)]
     }
 
-    /// The words in which a merge creates pairs. The words of each pair are in order, but those of
-    /// different pairs are mixed.
-    pub(super) fn created_in(&self, merge: usize) -> &[(Neighbour, Word)] {
-        &self.created_in[self.range(merge, 1)]
+    /// The words in which a merge creates pairs, and a buffer with `None` for each neighbour. The
+    /// words of each pair are in order, but those of different pairs are mixed.
+    pub(super) fn created_in(
+        &mut self,
+        merge: usize,
+    ) -> (&[(Neighbour, Word)], &mut [Option<u32>]) {
+        let range = self.range(merge, 1);
+        (&self.created_in[range], &mut self.numbers)
+    }
+
+    /// The indices of the pairs whose counts the batch lowered.
+    pub fn lowered(&self) -> impl Iterator<Item = u32> {
+        self.removed_by_index.iter().map(|&(index, _)| index)
     }
 
     fn range(&self, merge: usize, which: usize) -> Range<usize> {
@@ -214,14 +227,9 @@ pub(super) fn new_pair(neighbour: Neighbour, new: u32) -> TokenPair {
     if neighbour.is_multiple_of(2) { (neighbour / 2, new) } else { (new, neighbour / 2) }
 }
 
-/// The number of ids, including the new ones of a batch.
-pub(super) fn ids_with(batch: &[Merge]) -> u32 {
-    batch.last().map_or(0, |merge| merge.new + 1)
-}
-
 /// Make `values` long enough for each neighbour of this number of ids. Called as ids are created,
 /// so that memory depends on the ids that exist, not on the requested vocabulary size.
-pub(super) fn grow<T: Clone + Default>(values: &mut Vec<T>, ids: u32) -> Result<()> {
+fn grow<T: Clone + Default>(values: &mut Vec<T>, ids: u32) -> Result<()> {
     resize(values, 2 * ids as usize)
 }
 

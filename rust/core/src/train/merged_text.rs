@@ -8,7 +8,7 @@ use crate::count::Counts;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::tokenizer::Tokenizer;
-use crate::train::changes::{Changes, Neighbour, grow, ids_with, new_pair};
+use crate::train::changes::{Changes, Neighbour, new_pair};
 use crate::train::order::TokenOrder;
 use crate::train::pair_counts::{Merge, PairCounts, TokenPair};
 use crate::train::postings::Postings;
@@ -21,41 +21,6 @@ pub struct MergedText {
     pairs: PairCounts,
     postings: Postings,
     tokens: u64,
-}
-
-/// Buffers for merging, which may be reused for many texts.
-#[derive(Default)]
-pub struct MergeBuffers {
-    pub(super) changes: Changes,
-    /// The buffer `numbers` of [`Postings::add_new`].
-    pub(super) numbers: Vec<Option<u32>>,
-}
-
-impl MergeBuffers {
-    /// The indices of the pairs whose counts the last merge lowered.
-    pub fn lowered(&self) -> impl Iterator<Item = u32> {
-        self.changes.removed_by_index.iter().map(|&(index, _)| index)
-    }
-
-    /// Make the merges of a batch in order, in words of which the postings tell where pairs occur.
-    /// The pairs of the batch are at count 0 already, so their own changes are not recorded.
-    pub(super) fn merge(
-        &mut self,
-        words: &mut Words,
-        postings: &mut Postings,
-        batch: &[Merge],
-        pairs: &PairCounts,
-    ) -> Result<()> {
-        grow(&mut self.numbers, ids_with(batch))?;
-        self.changes.begin_batch(batch)?;
-        for merge in batch {
-            self.changes.begin_merge(*merge);
-            words.merge_all(postings.of(merge.index), merge.pair, &mut self.changes)?;
-            postings.clear(merge.index);
-            self.changes.end_merge()?;
-        }
-        self.changes.end_batch(pairs)
-    }
 }
 
 impl MergedText {
@@ -109,29 +74,27 @@ impl MergedText {
     ) -> Result<Option<u32>> {
         let Self { words, pairs, postings, .. } = self;
         let next = queue.pop(order, pairs, floor, &mut |index| {
-            let pair = pairs.pair(index);
+            let first = postings.first_position(words, (index, pairs.pair(index)), order);
             // A pair without an occurrence comes after all pairs that have a position.
-            let position = |word| words.position(word, pair, order);
-            postings.first_position(index, position).map_or((1, 0), |position| (0, position))
+            first.map_or((1, 0), |position| (0, position))
         })?;
         Ok(next.map(|(_, _, index)| index))
     }
 
     /// Merge the pair of an index into a new token, and count the pairs that this creates. Returns
     /// how many occurrences were replaced.
-    pub fn merge(&mut self, index: u32, new: u32, buffers: &mut MergeBuffers) -> Result<u64> {
+    pub fn merge(&mut self, index: u32, new: u32, changes: &mut Changes) -> Result<u64> {
         let merge = Merge { pair: self.pairs.pair(index), index, new };
         self.pairs.remove(index);
         // A batch of one merge: the next one may be chosen by another text.
-        buffers.merge(&mut self.words, &mut self.postings, &[merge], &self.pairs)?;
-        let MergeBuffers { changes, numbers } = buffers;
+        self.postings.merge(&mut self.words, &[merge], &self.pairs, changes)?;
         self.pairs.lower(&changes.removed_by_index);
         // All created pairs get an index, however rare they are, so every neighbour has postings.
         let created = changes.created(0).iter();
         let pairs = created.clone().map(|&(neighbour, count)| (new_pair(neighbour, new), count));
         self.pairs.insert(&memory::collect(pairs)?)?;
         let neighbours: Vec<Neighbour> = memory::collect(created.map(|&(neighbour, _)| neighbour))?;
-        self.postings.add_new(&neighbours, changes.created_in(0), numbers)?;
+        self.postings.add_new(&neighbours, 0, changes)?;
         self.tokens -= changes.replacements[0];
         Ok(changes.replacements[0])
     }

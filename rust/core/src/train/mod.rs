@@ -47,7 +47,8 @@ use std::num::NonZeroU64;
 use crate::count::Counts;
 use crate::error::Result;
 use crate::tokenizer::Tokenizer;
-use merged_text::{MergeBuffers, MergedText};
+pub use changes::Changes;
+use merged_text::MergedText;
 use options::Tuning;
 pub use options::{Mismatch, Ties, TrainOptions, Trained, Veto};
 pub use pair_counts::TokenPair;
@@ -173,10 +174,10 @@ fn verify_on(
     // Making the merges before it again, one by one, gives the count that the pair had.
     let ids = base.map_or(256, |base| base.vocabulary().len());
     let mut text = MergedText::new(counts, base, ids + merges.len())?;
-    let mut buffers = MergeBuffers::default();
+    let mut changes = Changes::default();
     for (new, &merge) in (0u32..).skip(ids).zip(&merges[..step]) {
         if let Some(index) = text.find(merge) {
-            text.merge(index, new, &mut buffers)?;
+            text.merge(index, new, &mut changes)?;
         }
         on_progress(merges.len())?;
     }

@@ -153,15 +153,18 @@ impl Tuning {
     /// least as often as the pretoken.
     pub(super) fn new(counts: &Counts, merges: usize) -> Result<Self> {
         let long = counts.iter().filter(|(pretoken, _)| pretoken.len() > 1);
-        let mut numbers: Vec<u64> = memory::collect(long.map(|(_, count)| count))?;
-        let last = merges.saturating_sub(1);
-        let floor = if last < numbers.len() {
-            *numbers.select_nth_unstable_by_key(last, |&count| Reverse(count)).1
-        } else {
-            1
-        };
+        let floor = falling(long.map(|(_, count)| count), merges.saturating_sub(1))?;
         Ok(Self { floor, batch: MAX_BATCH_MERGES, bytes_per_thread: BYTES_PER_THREAD })
     }
+}
+
+/// The count at an index among counts in falling order; 1 if there are not as many.
+pub(super) fn falling(counts: impl Iterator<Item = u64>, index: usize) -> Result<u64> {
+    let mut counts: Vec<u64> = memory::collect(counts)?;
+    if index >= counts.len() {
+        return Ok(1);
+    }
+    Ok(*counts.select_nth_unstable_by_key(index, |&count| Reverse(count)).1)
 }
 
 /// The largest number of merges in a batch; larger batches are not faster.

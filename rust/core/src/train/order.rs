@@ -18,8 +18,6 @@ pub struct TokenOrder {
     ranks: [u8; 256],
     /// The tokens in the order of their ids; each byte is replaced by its rank.
     tokens: Vec<Rc<[u8]>>,
-    /// The lengths of the tokens, which are read more often than the tokens.
-    lengths: Vec<u32>,
 }
 
 /// A position in the corpus: the worker, and a number that increases along its words.
@@ -56,9 +54,8 @@ impl TokenOrder {
             ranks[usize::from(byte)] = rank;
         }
         tokens.iter_mut().flatten().for_each(|byte| *byte = ranks[usize::from(*byte)]);
-        let lengths = tokens.iter().map(|token| length(token)).collect();
         let tokens = tokens.into_iter().map(Rc::from).collect();
-        Self { ties, bytes, ranks, tokens, lengths }
+        Self { ties, bytes, ranks, tokens }
     }
 
     /// Whether a new pair may precede older pairs of the same count, other than those from whose
@@ -103,13 +100,13 @@ impl TokenOrder {
 
     /// The length in bytes of a token.
     #[inline]
-    pub(super) fn length(&self, id: u32) -> u32 {
-        self.lengths[id as usize]
+    pub(super) fn length(&self, id: u32) -> usize {
+        self.tokens[id as usize].len()
     }
 
     /// The length in bytes of the token of a pair.
     pub fn joined_length(&self, (left, right): TokenPair) -> usize {
-        (self.length(left) + self.length(right)) as usize
+        self.length(left) + self.length(right)
     }
 
     /// The bytes of the token of a pair.
@@ -127,11 +124,6 @@ impl TokenOrder {
         // The joined bytes, and their copy in shared memory.
         memory::check(2 * self.joined_length((left, right)))?;
         let token = [&*self.tokens[left as usize], &*self.tokens[right as usize]].concat();
-        memory::push(&mut self.lengths, length(&token))?;
         memory::push(&mut self.tokens, token.into())
     }
-}
-
-fn length(token: &[u8]) -> u32 {
-    u32::try_from(token.len()).expect("tokens have fewer than 2^32 bytes")
 }

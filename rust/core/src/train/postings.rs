@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::memory;
-use crate::train::changes::{Neighbour, resize};
-use crate::train::pair_counts::{PairCounts, TokenPair, Word};
+use crate::train::changes::{Changes, Neighbour, resize};
+use crate::train::order::TokenOrder;
+use crate::train::pair_counts::{Merge, PairCounts, TokenPair, Word};
 use crate::train::words::Words;
 
 /// Dropped postings take at most one part in so many of the memory; in a large corpus, they would be
@@ -47,16 +48,34 @@ impl Postings {
         Ok(postings)
     }
 
-    /// Add the postings of the new pairs of a merge. `neighbours` are the neighbours in these
-    /// pairs, in the order of the indices of the pairs; `words` are the words in which each
-    /// neighbour occurs beside the merge. `numbers` is a buffer with a value for each neighbour;
-    /// all are `None`, before and after.
+    /// Make the merges of a batch in order, in the words of these postings. The pairs of the batch
+    /// are at count 0 already, so their own changes are not recorded.
+    pub(super) fn merge(
+        &mut self,
+        words: &mut Words,
+        batch: &[Merge],
+        pairs: &PairCounts,
+        changes: &mut Changes,
+    ) -> Result<()> {
+        changes.begin_batch(batch)?;
+        for merge in batch {
+            changes.begin_merge(*merge);
+            words.merge_all(self.of(merge.index), merge.pair, changes)?;
+            self.clear(merge.index);
+            changes.end_merge()?;
+        }
+        changes.end_batch(pairs)
+    }
+
+    /// Add the postings of the new pairs of a merge, which is given by its number in the batch.
+    /// `neighbours` are the neighbours in these pairs, in the order of the indices of the pairs.
     pub(super) fn add_new(
         &mut self,
         neighbours: &[Neighbour],
-        words: &[(Neighbour, Word)],
-        numbers: &mut [Option<u32>],
+        merge: usize,
+        changes: &mut Changes,
     ) -> Result<()> {
+        let (words, numbers) = changes.created_in(merge);
         for (neighbour, number) in neighbours.iter().zip(0..) {
             numbers[*neighbour as usize] = Some(number);
         }
@@ -80,19 +99,20 @@ impl Postings {
         Ok(())
     }
 
-    /// The first position of a pair; `position` finds its first position in a word. The postings
-    /// before it are dropped, since those words never contain the pair again.
+    /// The first position of a pair in the words of these postings. The postings before it are
+    /// dropped, since those words never contain the pair again.
     pub(super) fn first_position(
         &mut self,
-        index: u32,
-        position: impl FnMut(Word) -> Option<u64>,
+        words: &Words,
+        (index, pair): (u32, TokenPair),
+        order: &TokenOrder,
     ) -> Option<u64> {
-        let words = self.of(index);
-        let mut positions = words.iter().copied().map(position);
+        let of_pair = self.of(index);
+        let mut positions = of_pair.iter().map(|&word| words.position(word, pair, order));
         let first = positions.by_ref().enumerate().find_map(|(at, position)| Some((at, position?)));
         // Occurrences only disappear, so a word without the pair never has it again: dropping these
         // postings now spares the next call and the merge a visit.
-        let before = first.map_or(words.len(), |(at, _)| at);
+        let before = first.map_or(of_pair.len(), |(at, _)| at);
         self.drop_first(index, before);
         first.map(|(_, position)| position)
     }
@@ -108,7 +128,7 @@ impl Postings {
     }
 
     /// Forget the words of a merged pair.
-    pub(super) fn clear(&mut self, index: u32) {
+    fn clear(&mut self, index: u32) {
         self.drop_first(index, self.ranges[index as usize].len());
     }
 

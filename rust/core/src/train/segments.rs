@@ -22,7 +22,7 @@ use crate::count::{Counts, DistinctRows};
 use crate::error::{Error, Result};
 use crate::tokenizer::Tokenizer;
 use crate::train::TrainOptions;
-use crate::train::options::Veto;
+use crate::train::options::{Veto, falling};
 use crate::train::pair_counts::TokenPair;
 use crate::train::words::Seed;
 use crate::{memory, parallel};
@@ -102,12 +102,7 @@ impl<'a> AdjacentPairs<'a> {
     /// A count below which no merge is likely to be: a quarter of the count of pair number
     /// `options.merges` in falling order. If the guess is wrong, training only takes longer.
     pub(super) fn likely_min_count(&self, options: &TrainOptions) -> Result<NonZeroU64> {
-        let mut counts: Vec<u64> = memory::collect(self.pairs.counts())?;
-        if options.merges >= counts.len() {
-            return Ok(options.min_count);
-        }
-        let order = |one: &u64, other: &u64| other.cmp(one);
-        let last = *counts.select_nth_unstable_by(options.merges, order).1;
+        let last = falling(self.pairs.counts(), options.merges)?;
         Ok(options.min_count.max(NonZeroU64::new(last / 4).unwrap_or(NonZeroU64::MIN)))
     }
 

@@ -1,7 +1,6 @@
 //! Runs a training: the leading thread chooses merges and keeps the counts of pairs; in rounds, all
 //! threads work on their ranges of the words.
 
-use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::count::Counts;
@@ -9,8 +8,7 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::{self, lock};
 use crate::tokenizer::Tokenizer;
-use crate::train::changes::{Balances, Neighbour, new_pair};
-use crate::train::merged_text::MergeBuffers;
+use crate::train::changes::{Balances, Changes, Neighbour, new_pair};
 use crate::train::options::{TrainOptions, Trained, Tuning, Veto};
 use crate::train::order::{Position, TokenOrder};
 use crate::train::pair_counts::{Merge, PairCounts, TokenPair};
@@ -88,7 +86,13 @@ impl Stage {
         let ids = base.map_or(256, |base| base.vocabulary().len());
         let vocab_size = ids.saturating_add(options.merges);
         check_size(vocab_size)?;
-        let make = |range| move || Worker::new(counts, range, &mut Seed::new(base)?, vocab_size);
+        let make = |range| {
+            move || {
+                let words = Words::new(counts, range, &mut Seed::new(base)?, vocab_size)?;
+                let (postings, changes) = (Postings::default(), Changes::default());
+                Ok(Worker { words, postings, changes, counted: Vec::new(), failed: None })
+            }
+        };
         let workers = parallel::run(counts.shares(threads).into_iter().map(make));
         let workers = workers.into_iter().collect::<Result<Vec<_>>>()?;
         // Every count of a pair is part of this total, so no sum of counts can overflow later.
@@ -115,7 +119,10 @@ impl Stage {
                 worker.words.count_pairs(plan.ids).map(|counted| worker.counted = counted)
             }
             Task::Index => worker.index(&plan.pairs, plan.ids),
-            Task::Merge => worker.merge(&plan.batch, &plan.pairs),
+            Task::Merge => {
+                let Worker { words, postings, changes, .. } = &mut *worker;
+                postings.merge(words, &plan.batch, &plan.pairs, changes)
+            }
             Task::AddPostings => worker.add_postings(&plan.new_neighbours),
         };
         worker.failed = done.err();
@@ -218,7 +225,7 @@ impl Trainer<'_> {
             let plan = stage.plan.read().unwrap_or_else(PoisonError::into_inner);
             let mut workers = stage.lock_workers();
             let position =
-                |index| first_position(&mut workers, index, plan.pairs.pair(index), &self.order);
+                |index| first_position(&mut workers, (index, plan.pairs.pair(index)), &self.order);
             let most = most.min(self.tuning.batch);
             let batch =
                 self.queue.next_batch(&self.order, &plan.pairs, self.floor, most, position)?;
@@ -253,9 +260,8 @@ impl Trainer<'_> {
         let visits = stage.lock_workers().iter().map(visits).sum();
         self.run_round(Task::Merge, visits)?;
         let workers = stage.lock_workers();
-        let replacements = |merge| {
-            workers.iter().map(|worker| worker.buffers.changes.replacements[merge]).sum::<u64>()
-        };
+        let replacements =
+            |merge| workers.iter().map(|worker| worker.changes.replacements[merge]).sum::<u64>();
         memory::reserve(&mut trained.replacements, batch.len())?;
         trained.replacements.extend((0..batch.len()).map(replacements));
         drop(workers);
@@ -272,7 +278,7 @@ impl Trainer<'_> {
         let first = plan.pairs.len();
         // The workers have looked up the older pairs already, each on its own thread.
         for worker in &workers {
-            plan.pairs.lower(&worker.buffers.changes.removed_by_index);
+            plan.pairs.lower(&worker.changes.removed_by_index);
         }
         plan.new_neighbours.clear();
         self.sums.grow(plan.ids)?;
@@ -280,8 +286,7 @@ impl Trainer<'_> {
         for (number, merge) in plan.batch.iter().enumerate() {
             // A pair may be rare in each range of the words and frequent in all of them, so the sum
             // is compared with the floor.
-            let mut created =
-                workers.iter().flat_map(|worker| worker.buffers.changes.created(number));
+            let mut created = workers.iter().flat_map(|worker| worker.changes.created(number));
             created.try_for_each(|&(neighbour, count)| self.sums.change(neighbour, 0, count))?;
             let mut neighbours = memory::with_room(self.sums.len())?;
             memory::reserve(&mut new, self.sums.len())?;
@@ -297,7 +302,7 @@ impl Trainer<'_> {
         // lowered before they are queued.
         for worker in &workers {
             let mut removed = Vec::new();
-            plan.pairs.find_all(&worker.buffers.changes.removed_in_batch, &mut removed)?;
+            plan.pairs.find_all(&worker.changes.removed_in_batch, &mut removed)?;
             plan.pairs.lower(&removed);
         }
         self.enqueue_from(&plan.pairs, first)
@@ -307,8 +312,8 @@ impl Trainer<'_> {
     fn enqueue_from(&mut self, pairs: &PairCounts, first: u32) -> Result<()> {
         for index in first..pairs.len() {
             let (pair, count) = pairs.counted(index);
-            let length = self.order.joined_length(pair);
-            let is_short = self.options.max_token_bytes.is_none_or(|most| length <= most);
+            let fits = |most| self.order.joined_length(pair) <= most;
+            let is_short = self.options.max_token_bytes.is_none_or(fits);
             let allows = |veto: &Veto| Ok(veto.allows(&self.order.joined(pair)?));
             if is_short && self.options.veto.as_ref().map_or(Ok(true), allows)? {
                 self.queue.push(&self.order, pair, count, index)?;
@@ -318,16 +323,15 @@ impl Trainer<'_> {
     }
 }
 
-/// The first position of a pair in the words of all workers.
+/// The first position of a pair, given by its index too, in the words of all workers.
 fn first_position(
     workers: &mut [MutexGuard<'_, Worker>],
-    index: u32,
-    pair: TokenPair,
+    pair: (u32, TokenPair),
     order: &TokenOrder,
 ) -> Position {
     let mut positions = workers.iter_mut().map(|worker| {
         let Worker { words, postings, .. } = &mut **worker;
-        postings.first_position(index, |word| words.position(word, pair, order))
+        postings.first_position(words, pair, order)
     });
     // The ranges of the workers are in the order of the corpus, so the first worker that has the
     // pair decides, and the others are not searched.
@@ -341,35 +345,19 @@ fn first_position(
 // Merges pairs in a contiguous range of the words, on one thread.
 
 /// A range of the words, and which of them contain each pair.
-pub(super) struct Worker {
-    pub(super) words: Words,
+struct Worker {
+    words: Words,
     postings: Postings,
-    buffers: MergeBuffers,
+    changes: Changes,
     /// The count of each pair in the words.
-    pub(super) counted: Vec<(TokenPair, u64)>,
+    counted: Vec<(TokenPair, u64)>,
     /// The error of the last round.
-    pub(super) failed: Option<Error>,
+    failed: Option<Error>,
 }
 
 impl Worker {
-    /// The pretokens of `range`, for ids below `vocab_size`.
-    pub(super) fn new(
-        counts: &Counts,
-        range: Range<usize>,
-        seed: &mut Seed,
-        vocab_size: usize,
-    ) -> Result<Self> {
-        Ok(Self {
-            words: Words::new(counts, range, seed, vocab_size)?,
-            postings: Postings::default(),
-            buffers: MergeBuffers::default(),
-            counted: Vec::new(),
-            failed: None,
-        })
-    }
-
     /// Rebuild the postings of all pairs; all ids are below `ids`.
-    pub(super) fn index(&mut self, pairs: &PairCounts, ids: u32) -> Result<()> {
+    fn index(&mut self, pairs: &PairCounts, ids: u32) -> Result<()> {
         // Both are freed first, so that the old and the new postings are never in memory together.
         self.counted = Vec::new();
         self.postings = Postings::default();
@@ -377,18 +365,12 @@ impl Worker {
         Ok(())
     }
 
-    /// Make the merges of a batch in order.
-    pub(super) fn merge(&mut self, batch: &[Merge], pairs: &PairCounts) -> Result<()> {
-        self.buffers.merge(&mut self.words, &mut self.postings, batch, pairs)
-    }
-
     /// Add the postings of the new pairs of a batch. For each merge, `new_neighbours` has the
     /// neighbours in the new pairs that reach the floor, in the order of the indices of these
     /// pairs.
-    pub(super) fn add_postings(&mut self, new_neighbours: &[Vec<Neighbour>]) -> Result<()> {
-        let MergeBuffers { changes, numbers } = &mut self.buffers;
+    fn add_postings(&mut self, new_neighbours: &[Vec<Neighbour>]) -> Result<()> {
         for (merge, neighbours) in new_neighbours.iter().enumerate() {
-            self.postings.add_new(neighbours, changes.created_in(merge), numbers)?;
+            self.postings.add_new(neighbours, merge, &mut self.changes)?;
         }
         Ok(())
     }

@@ -222,8 +222,8 @@ impl<C: Cell> Cells<C> {
         let at = find(ids, cells(pair))?;
         // Later words have larger indices, so the word takes the upper bits and its bytes the
         // lower.
-        let bytes = ids[..at].iter().map(|&id| u64::from(order.length(id.into())));
-        Some(u64::from(word) << 32 | bytes.sum::<u64>())
+        let bytes: usize = ids[..at].iter().map(|&id| order.length(id.into())).sum();
+        Some(u64::from(word) << 32 | bytes as u64)
     }
 
     fn merge_all(&mut self, words: &[Word], pair: TokenPair, changes: &mut Changes) -> Result<()> {
@@ -285,14 +285,8 @@ fn find<C: Cell>(ids: &[C], (left, right): (C, C)) -> Option<usize> {
 
 /// The tokens before the first merge, and the ids of pretokens in them.
 pub struct Seed<'a> {
-    base: Option<Base<'a>>,
-}
-
-struct Base<'a> {
-    tokenizer: &'a Tokenizer,
-    /// Merges as training does, by the list of merges only.
-    merger: Merger,
-    scratch: MergeScratch,
+    /// A tokenizer, and what merges as training does, by the list of merges only.
+    base: Option<(&'a Tokenizer, Merger, MergeScratch)>,
 }
 
 impl<'a> Seed<'a> {
@@ -302,13 +296,15 @@ impl<'a> Seed<'a> {
         let vocabulary = tokenizer.vocabulary();
         let pairs = merger::by_merges(vocabulary, tokenizer.merges())?;
         let merger = Merger::new(vocabulary, tokenizer.rule(), pairs)?;
-        Ok(Self { base: Some(Base { tokenizer, merger, scratch: MergeScratch::default() }) })
+        Ok(Self { base: Some((tokenizer, merger, MergeScratch::default())) })
     }
 
     /// The bytes of every token, in the order of ids; empty for an id without a token.
     pub fn tokens(&self) -> Result<Vec<Vec<u8>>> {
-        let Some(base) = &self.base else { return Ok((0..=255).map(|byte| vec![byte]).collect()) };
-        base.tokenizer.vocabulary().all_bytes()
+        match &self.base {
+            None => Ok((0..=255).map(|byte| vec![byte]).collect()),
+            Some((tokenizer, ..)) => tokenizer.vocabulary().all_bytes(),
+        }
     }
 
     /// Replace `ids` by the ids of a pretoken.
@@ -317,7 +313,7 @@ impl<'a> Seed<'a> {
         memory::reserve(ids, pretoken.len())?;
         match &mut self.base {
             None => ids.extend(pretoken.iter().map(|&byte| u32::from(byte))),
-            Some(Base { merger, scratch, .. }) => merger.merge(pretoken, scratch, ids)?,
+            Some((_, merger, scratch)) => merger.merge(pretoken, scratch, ids)?,
         }
         Ok(())
     }

@@ -37,8 +37,6 @@ pub(super) struct TableSplitter {
     automaton: Automaton,
     /// By state and class: the index of the row of the next state, shifted left, and three bits.
     entries: Vec<u32>,
-    /// By state: whether a pretoken ends at the end of the text.
-    ends: Vec<bool>,
     /// By the classes of two characters: the kind of the position between them.
     boundaries: Vec<Boundary>,
     /// Whether it may read any length of text without a match, as `a+b|a` does, at each position.
@@ -58,17 +56,15 @@ impl TableSplitter {
         let classes = Classes::of(&program.sets)?;
         let automaton = Automaton::of(&program, &classes)?;
         let count = classes.count();
-        let states = 0..automaton.count();
         let entry = |state| (0..count).map(move |class| (state, class));
-        let each = states.clone().flat_map(entry);
+        let each = (0..automaton.count()).flat_map(entry);
         let entries = each.map(|(state, class)| entry_of(&automaton, count, state, class));
         // An entry has 29 bits for a row; a larger automaton is rejected here.
         let entries: Vec<u32> = entries.collect::<Option<_>>()?;
-        let ends = states.map(|state| automaton.end(state).matched).collect();
         let pairs = (0..count).flat_map(entry);
         let boundaries = pairs.map(|(before, at)| boundary(&automaton, before, at)).collect();
         let reads_far = reads_far(&automaton, count);
-        Some(Self { classes, automaton, entries, ends, boundaries, reads_far })
+        Some(Self { classes, automaton, entries, boundaries, reads_far })
     }
 
     /// Push the ends of the pretokens from `start` on, until the text ends or `ends` is almost
@@ -140,7 +136,8 @@ impl TableSplitter {
                 (at, row, done) = (last, first, last);
             }
         }
-        if at == bytes.len() && self.ends[row / self.classes.count()] && !ends.is_full() {
+        let end = self.automaton.end(row / self.classes.count());
+        if at == bytes.len() && end.matched && !ends.is_full() {
             ends.push(at);
             done = at;
         }
