@@ -350,6 +350,20 @@ def test_the_view_of_a_null_is_checked_too(tmp_path: Path) -> None:
         texts(tmp_path / "a.arrow")
 
 
+def test_the_bits_of_nulls_are_as_many_as_the_views() -> None:
+    table = pa.table({"text": pa.array([None, *["x" * 20] * 4095]).cast(pa.string_view())})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as out:
+        out.write_table(table)
+    bits, too_few = ((0).to_bytes(8, "little") + size.to_bytes(8, "little") for size in (512, 8))
+    data = sink.getvalue().to_pybytes()
+    assert data.count(bits) == 1
+    column = pa.ipc.open_stream(data.replace(bits, too_few)).read_all().column(0)
+    for reads in (bytepair.count, bytepair.train(["a"], 265).encode_batch):
+        with told(BytepairError, "damaged"):
+            reads(column)
+
+
 def test_a_table_is_validated_before_anything_reads_it(tmp_path: Path) -> None:
     table = pa.table({"text": pa.array(["a", "b", "c"])})
     with pa.ipc.new_stream(tmp_path / "a.arrow", table.schema) as sink:

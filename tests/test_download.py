@@ -113,6 +113,8 @@ class Handler(BaseHTTPRequestHandler):
             self.body(200, b" " * 5_000_000)
         elif repository == "parts" and "cursor=2" not in self.path:
             self.body(200, b"[]", Link='<https://elsewhere/x?cursor=2>; rel="next"')
+        elif repository == "link":
+            self.body(200, b"[]", Link='<http://[>; rel="next"')
         else:
             self.body(200 if files else 404, data, Content_Type="application/json")
 
@@ -444,7 +446,7 @@ def test_any_data_set_of_the_hub(server: Server, tmp_path: Path) -> None:
     for name in ("evil", "half"):
         with told(DownloadError):
             download.download_dataset(f"owner/{name}", dir=tmp_path, endpoint=server.url)
-    for name in ("number", "text", "list"):
+    for name in ("number", "text", "list", "link"):
         with told(DownloadError):
             download.download_dataset(f"owner/{name}", dir=tmp_path, endpoint=server.url)
     (path,) = download.download_dataset("owner/foreign", dir=tmp_path, endpoint=server.url)

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair import _core
 from bytepair.errors import BytepairError, FileFormatError, VocabularyError
+from bytepair.explore.answers import Answers
 from conftest import refused
 from messages import told
 
@@ -110,6 +111,15 @@ class TestRoundTrip:
             without = bytepair.Tokenizer.from_bytes(tok.to_bytes(tables=False))
             assert without.to_bytes() == data
             assert large().to_bytes() == large().to_bytes()
+
+    def test_a_token_that_a_forged_file_makes_of_itself_has_no_parts(self) -> None:
+        data = bytearray(large().to_bytes())
+        merges, marks = (sections(bytes(data))[kind].start for kind in (5, 20))
+        left, _ = struct.unpack_from("<2I", data, merges)
+        struct.pack_into("<I", data, marks + 4 * left, 1)  # the first merge makes its left part
+        tok = bytepair.Tokenizer.from_bytes(signed(data))
+        tree = Answers({"forged": tok}).ask("token", t=0, id=left)["tree"]
+        assert "parts" not in tree
 
     def test_sections_of_unknown_kinds_are_passed_over(self, tmp_path: Path) -> None:
         tok, path = large(), tmp_path / "tokenizer.bytepair"

@@ -82,15 +82,15 @@ def texts(source: Any) -> Iterable[str]:
     if hasattr(source, "__iter__") and find_spec("pyarrow") is None:
         return source  # type: ignore[no-any-return]
     array = import_column(source)
-    if array.null_count:
+    chunks = list(plain([array] if hasattr(array, "buffers") else array.chunks))
+    if any(chunk.null_count for chunk in chunks):
         row = array.is_null().index(True).as_py()
         raise ArgumentError(
             f"text {row} of the column is null; fill nulls with empty texts, drop them, or call "
             "encode_arrow, which keeps them"
         )
-    chunks = [array] if hasattr(array, "buffers") else array.chunks
     try:
-        return [text for chunk in plain(chunks) for text in chunk.to_pylist()]
+        return [text for chunk in chunks for text in chunk.to_pylist()]
     except UnicodeDecodeError:  # the slower way names the text
         return [text for part in columns(chunks, "the column") for text in strings(part)]
 
@@ -120,10 +120,11 @@ def _validate(array: pa.Array) -> None:
 
     check_text(array.type)
     binary = array.view(str(array.type).replace("string", "binary"))
-    if pa.types.is_string_view(array.type):  # casting reads those of nulls too
-        buffers = [None, *binary.buffers()[1:]]
-        binary = pa.Array.from_buffers(binary.type, len(array), buffers, offset=array.offset)
     try:
+        binary.validate()
+        if pa.types.is_string_view(array.type):  # casting reads those of nulls too
+            buffers = [None, *binary.buffers()[1:]]
+            binary = pa.Array.from_buffers(binary.type, len(array), buffers, offset=array.offset)
         binary.validate(full=True)
     except pa.ArrowException as error:
         raise ArgumentError(f"the column is damaged: {error}") from None

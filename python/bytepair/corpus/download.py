@@ -181,16 +181,16 @@ def _tree(dataset: str, endpoint: str) -> list[tuple[str, int, str]]:
             with response:
                 data = response.read(MOST_LIST_BYTES)
             files += map(_listed, parse_json(data, "the answer"))
+            following = re.search('<([^<>]+)>; rel="next"', headers.get("Link") or "")
+            if following is None:
+                return files
+            query = urlsplit(following[1]).query  # whatever address the server gives besides
         except DownloadError:
             raise
         except (OSError, http.client.HTTPException) as error:
             raise DownloadError(f"cannot list the data set {dataset}: {_reason(error)}") from error
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise DownloadError(f"{url} is no list of files: {error}") from error
-        following = re.search('<([^<>]+)>; rel="next"', headers.get("Link") or "")
-        if following is None:
-            return files
-        query = urlsplit(following[1]).query  # whatever address the server gives besides
     raise DownloadError(f"the list of the data set {dataset} has more than {MOST_LISTED:,} parts")
 
 

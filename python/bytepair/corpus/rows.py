@@ -88,7 +88,6 @@ def _read_file(file: Input, ignore: Collection[str]) -> Iterator[PlacedRow]:
     kind = kind_of(file.path)
     if kind == "jsonl":
         return _read_lines(file)
-    rows: Iterator[Any]
     if kind == "json":
         try:
             rows = iter(corpus_read.read_list(file))
@@ -125,8 +124,7 @@ def _parquet(file: Input, ignore: Collection[str]) -> Iterator[Any]:
             raise ConversationError(f"{file.name}: its row groups have more bytes than the file")
         _check_values(values, size, file.name)
         table = pq.ParquetFile(source)
-        names = table.schema_arrow.names
-        yield table.read([name for name in names if name not in ignore])
+        yield table.read([name for name in table.schema_arrow.names if name not in ignore])
 
 
 def _arrow_batches(file: Input) -> Iterator[Any]:
@@ -141,11 +139,11 @@ def _read_tables(
     with _as_own_errors(place):
         for table in tables:
             rows = _rows_of(table, ignore)
-            values += sum(map(_size, getattr(rows, "chunks", [rows])))
-            # Columns of a file may share bytes, which Arrow counts for each of them.
-            size += rows.nbytes if file_size is None else 0
+            chunks = getattr(rows, "chunks", [rows])
+            values += sum(map(_size, chunks))
+            size += rows.nbytes  # which counts bytes that columns share for each of them
             _check_values(values, size if file_size is None else file_size, place)
-            for chunk in getattr(rows, "chunks", [rows]):
+            for chunk in chunks:
                 for start in range(0, len(chunk), _BATCH_ROWS):
                     for row in chunk.slice(start, _BATCH_ROWS).to_pylist():
                         yield _without_nulls(row, noted)
@@ -160,8 +158,6 @@ def _as_own_errors(place: str) -> Iterator[None]:
         yield
     except ConversationError:
         raise
-    except CorpusError as error:
-        raise ConversationError(error.message, hint=error.hint) from None
     except (pa.ArrowException, ValueError, KeyError, TypeError, ArithmeticError, OSError) as error:
         raise ConversationError(f"{place} is not valid: {error}") from error
 

@@ -82,7 +82,12 @@ impl Explored {
     /// The pair of ids that merges into a token; `None` if no merge creates it.
     pub(crate) fn parts(&self, id: u32) -> Option<(u32, u32)> {
         let rank = self.core.token(id)?.rank?;
-        self.core.merges().get(rank as usize).copied()
+        let &(left, right) = self.core.merges().get(rank as usize)?;
+        // In a forged file, tokens may be parts of each other.
+        let length = |id| self.bytes(id).len();
+        let is_shorter =
+            length(left).min(length(right)) > 0 && length(left) + length(right) <= length(id);
+        is_shorter.then_some((left, right))
     }
 
     /// The rank of a token: its id under the rule of ranks, else the place of its merge.
