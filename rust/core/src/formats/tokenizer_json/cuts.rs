@@ -10,14 +10,15 @@
 use std::sync::LazyLock;
 
 use fancy_regex::Regex;
-use regex_syntax::hir::{Class, ClassUnicode, HirKind};
+use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 
 use crate::rules::pre_tokenizer::GPT2_SPLIT;
 
 /// A split at runs of a class: of any length (`+`), of one (empty), or of a few (`{1,3}`).
 struct Cut {
-    /// The class, without brackets.
-    inside: String,
+    regex: String,
+    /// The class, with brackets.
+    class: String,
     times: String,
     members: ClassUnicode,
 }
@@ -28,6 +29,8 @@ struct Item {
     text: String,
     /// Its repetition.
     times: String,
+    /// The characters of its text.
+    members: ClassUnicode,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,23 +51,20 @@ const MAX_RULE_BYTES: usize = 1 << 12;
 /// The one pattern; `None` if there is none, or no proof that it does the same.
 pub(super) fn composed(steps: &[&str]) -> Option<String> {
     let (rule, before) = steps.split_last()?;
-    if before.len() > MAX_CUTS || rule.len() > MAX_RULE_BYTES {
+    if before.is_empty() || before.len() > MAX_CUTS || rule.len() > MAX_RULE_BYTES {
         return None;
     }
     let cuts = before.iter().map(|step| cut(step)).collect::<Option<Vec<Cut>>>()?;
-    if cuts.is_empty() {
-        return None;
-    }
     let gpt2 = crate::Pattern::named("gpt2").is_some_and(|named| named.regex() == Some(rule));
     let alternatives = alternatives(if gpt2 { GPT2_SPLIT } else { rule })?;
-    let mut all = ClassUnicode::empty();
+    let (mut all, mut every) = (ClassUnicode::empty(), String::new());
     for cut in &cuts {
         if meets(&all, &cut.members) {
             return None; // Two steps split at the same characters.
         }
         all.union(&cut.members);
+        every += inside(&cut.class)?;
     }
-    let every: String = cuts.iter().map(|cut| &*cut.inside).collect();
     let (outside, regex) = (others(&all), format!("[^{every}]"));
     let mut parts =
         cuts.iter().map(|cut| cut.inside_of(&alternatives)).collect::<Option<Vec<String>>>()?;
@@ -80,15 +80,12 @@ pub(super) fn composed(steps: &[&str]) -> Option<String> {
 pub(super) fn begins_with_all(regex: &str) -> bool {
     let mut first = ClassUnicode::empty();
     for items in alternatives(regex).into_iter().flatten() {
-        let is_needed =
-            |item: &&Item| item.kind == ItemKind::Look || !item.times.starts_with(['?', '*']);
+        let is_needed = |item: &&Item| item.kind == ItemKind::Look || !item.is_optional();
         let needed: Vec<&Item> = items.iter().filter(is_needed).collect();
-        if let [item] = needed[..]
-            && item.kind == ItemKind::Class
-            && ["", "+", "++"].contains(&&*item.times)
-            && let Some(members) = members(&item.text)
+        if let [Item { kind: ItemKind::Class, times, members, .. }] = needed[..]
+            && ["", "+", "++"].contains(&&**times)
         {
-            first.union(&members);
+            first.union(members);
         }
     }
     others(&first).ranges().is_empty()
@@ -97,42 +94,45 @@ pub(super) fn begins_with_all(regex: &str) -> bool {
 /// Whether a pattern consists of printable characters of ASCII, and looks at no others.
 pub(super) fn is_of_ascii(regex: &str) -> bool {
     let printable = members("[!-~]").expect("it is a class");
-    let is_one = |item: &Item| {
-        item.kind == ItemKind::Class
-            && members(&item.text)
-                .is_some_and(|class| minus(&class, &printable).ranges().is_empty())
-    };
+    let is_one = |item: &Item| item.kind == ItemKind::Class && is_within(&item.members, &printable);
     alternatives(regex).is_some_and(|all| all.iter().flatten().all(is_one))
 }
 
 // ---------------------------------------------------------------------------- parsing
 
-static CUT: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
-        r"(?s)\A(?:\[((?!\^)[^\[\]&]+)\]|(\\p\{\w+\}|\\[sd]|\\\W|[^\\()\[\]{}*+?|^$.]))(\+|\{1,\d+\})?\z",
-    )
-});
-static ATOM: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(concat!(
-        r"(?s)\A(?:(?P<look>\(\?!(?P<ahead>\\S|\[[^\[\]]+\])\))",
-        r"|(?P<folded>\(\?i:[^()\\\[\]*+?{}.]+\))",
+static ITEM: LazyLock<Regex> = LazyLock::new(|| {
+    let regex = concat!(
+        r"(?s)\A(?:\(\?!(?P<look>\\S|\[[^\[\]]+\])\)",
+        r"|(?P<folded>\(\?i:[^()\\\[\]*+?{}.^$]+\))",
         r"|(?P<class>\[(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\]\\])*\]|\\p\{\w+\}|\\.|[^\\()\[\]{}*+?|^$.]))",
         r"(?P<times>(?:[*+?]|\{\d+(?:,\d*)?\})[+?]?)?"
-    ))
-});
-static SIMPLE_CLASS: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r"\A(?:\\p\{\w+\}|\[[^\^\[\]&]+\])\z"));
-
-fn compiled(regex: &str) -> Regex {
+    );
     Regex::new(regex).expect("a constant expression compiles")
-}
+});
 
 fn cut(regex: &str) -> Option<Cut> {
-    let captures = CUT.captures(regex).ok()??;
-    let inside = captures.get(1).or_else(|| captures.get(2))?.as_str().to_owned();
-    let times = captures.get(3).map_or("", |times| times.as_str()).to_owned();
-    let members = members(&format!("[{inside}]"))?;
-    Some(Cut { inside, times, members })
+    let mut all = alternatives(regex)?;
+    let Item { kind, text, times, members } = all.pop()?.pop()?;
+    let is_alone = all.is_empty() && regex.len() == text.len() + times.len();
+    let is_cut = is_alone && (matches!(&*times, "" | "+") || most(&times).is_some());
+    if kind != ItemKind::Class || !is_cut || matches!(&*text, r"\w" | r"\W" | r"\S" | r"\D") {
+        return None;
+    }
+    let class = format!("[{}]", inside(&text)?);
+    Some(Cut { regex: regex.to_owned(), class, times, members })
+}
+
+/// What stands in the brackets of a class, if it may stand beside other classes in brackets.
+fn inside(class: &str) -> Option<&str> {
+    let inside = class.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(class);
+    let has_range = inside != r"\-" && (inside.starts_with('-') || inside.ends_with('-'));
+    let joins = has_range || inside.contains(['^', '[', ']', '&', '~']);
+    (!joins).then_some(inside)
+}
+
+/// The largest number of repetitions in `{1,3}`.
+fn most(times: &str) -> Option<usize> {
+    times.strip_prefix("{1,")?.strip_suffix('}')?.parse().ok()
 }
 
 /// The alternatives of a pattern of classes, literals and lookaheads by one character.
@@ -145,18 +145,19 @@ fn alternatives(regex: &str) -> Option<Vec<Vec<Item>>> {
             rest = after;
             continue;
         }
-        let captures = ATOM.captures(rest).ok()??;
+        let captures = ITEM.captures(rest).ok()??;
         let part = |name: &str| captures.name(name).map(|part| part.as_str().to_owned());
-        let (kind, text) = if let Some(ahead) = part("ahead") {
-            (ItemKind::Look, ahead)
+        let (kind, text) = if let Some(look) = part("look") {
+            (ItemKind::Look, look)
         } else if let Some(folded) = part("folded") {
             (ItemKind::Folded, folded)
         } else {
             (ItemKind::Class, part("class")?)
         };
-        let times = part("times").unwrap_or_default();
+        let members = if kind == ItemKind::Folded { of_letters(&text) } else { members(&text) };
+        let (times, members) = (part("times").unwrap_or_default(), members?);
         rest = &rest[captures.get(0)?.end()..];
-        alternatives.last_mut()?.push(Item { kind, text, times });
+        alternatives.last_mut()?.push(Item { kind, text, times, members });
     }
     Some(alternatives)
 }
@@ -165,20 +166,25 @@ fn alternatives(regex: &str) -> Option<Vec<Vec<Item>>> {
 
 /// The characters that a class or a literal matches; `None` if it is neither.
 fn members(atom: &str) -> Option<ClassUnicode> {
-    let hir = regex_syntax::parse(atom).ok()?;
-    match hir.kind() {
-        HirKind::Class(Class::Unicode(class)) => Some(class.clone()),
-        HirKind::Class(Class::Bytes(class)) if class.ranges().is_empty() => {
-            Some(ClassUnicode::empty())
-        }
+    match regex_syntax::parse(atom).ok()?.into_kind() {
+        HirKind::Class(Class::Unicode(class)) => Some(class),
         HirKind::Literal(literal) => {
             let text = std::str::from_utf8(&literal.0).ok()?;
-            let mut each = text.chars();
-            let (Some(c), None) = (each.next(), each.next()) else { return None };
-            Some(ClassUnicode::new([regex_syntax::hir::ClassUnicodeRange::new(c, c)]))
+            let c = text.chars().next().filter(|c| c.len_utf8() == text.len())?;
+            Some(ClassUnicode::new([ClassUnicodeRange::new(c, c)]))
         }
         _ => None,
     }
+}
+
+/// The characters of a group of literals without letter case.
+fn of_letters(folded: &str) -> Option<ClassUnicode> {
+    let mut all = ClassUnicode::empty();
+    let letters = folded.strip_prefix("(?i:")?.strip_suffix(')')?;
+    for letter in letters.chars().filter(|letter| *letter != '|') {
+        all.union(&members(&format!(r"(?i:\x{{{:x}}})", u32::from(letter)))?);
+    }
+    Some(all)
 }
 
 fn meets(one: &ClassUnicode, other: &ClassUnicode) -> bool {
@@ -193,45 +199,44 @@ fn others(class: &ClassUnicode) -> ClassUnicode {
     others
 }
 
-fn minus(class: &ClassUnicode, other: &ClassUnicode) -> ClassUnicode {
-    let mut rest = class.clone();
-    rest.difference(other);
-    rest
+fn is_within(class: &ClassUnicode, other: &ClassUnicode) -> bool {
+    !meets(class, &others(other))
 }
 
 // ---------------------------------------------------------------------------- narrowing
 
 impl Cut {
-    fn regex(&self) -> String {
-        let alone = self.inside.starts_with('\\')
-            && SIMPLE_CLASS.is_match(&self.inside).is_ok_and(|is| is)
-            || matches!(&*self.inside, r"\s" | r"\d");
-        if alone {
-            return self.inside.clone() + &self.times;
-        }
-        format!("[{}]{}", self.inside, self.times)
-    }
-
     /// What happens to the characters of a cut: they may be split again by the pattern.
     fn inside_of(&self, alternatives: &[Vec<Item>]) -> Option<String> {
         if self.times.is_empty() {
-            return Some(self.regex());
+            return Some(self.regex.clone());
         }
-        let class = format!("[{}]", self.inside);
-        let narrow = |items: &Vec<Item>| narrowed(items, &self.members, &class);
-        let mut again = alternatives.iter().map(narrow).collect::<Option<Vec<String>>>()?;
-        again.retain(|part| !part.is_empty());
-        let matching = again.join("|");
-        if matching.is_empty() {
-            return Some(self.regex());
+        let (mut here, mut texts) = (Vec::new(), Vec::new());
+        for items in alternatives {
+            let text = narrowed(items, &self.members, &self.class)?;
+            if !text.is_empty() {
+                here.push(self.matching(items));
+                texts.push(text);
+            }
         }
-        if self.times != "+" {
-            let whole = alternatives.iter().all(|items| self.keeps_whole(items).unwrap_or(false));
-            return whole.then(|| self.regex());
+        if here.is_empty() {
+            return Some(self.regex.clone());
         }
-        let rest = self.unmatched(alternatives);
+        if let Some(most) = most(&self.times) {
+            return here
+                .iter()
+                .all(|items| self.keeps_whole(items, most))
+                .then(|| self.regex.clone());
+        }
+        let (class, matching) = (&self.class, texts.join("|"));
+        let rest = self.unmatched(&here);
         let rest = rest.unwrap_or_else(|| format!("(?:(?!{matching}){class})+"));
         Some(format!("{matching}|{rest}"))
+    }
+
+    /// The items of an alternative that have to do with characters of the cut.
+    fn matching<'i>(&self, items: &'i [Item]) -> Vec<&'i Item> {
+        items.iter().filter(|item| meets(&item.members, &self.members)).collect()
     }
 
     /// What the pattern leaves over of a cut, with no look further ahead than one character.
@@ -239,134 +244,85 @@ impl Cut {
     /// That can be said if all alternatives are runs of a class, perhaps after one other character:
     /// what is left over are the characters of no class, but for one that stands before a run. `None`
     /// if they are not.
-    fn unmatched(&self, alternatives: &[Vec<Item>]) -> Option<String> {
-        let mut runs = Vec::new();
+    fn unmatched(&self, alternatives: &[Vec<&Item>]) -> Option<String> {
+        let (mut left, mut classes) = (self.members.clone(), String::new());
         for items in alternatives {
-            runs.extend(self.run(items)?);
-        }
-        if !runs.iter().all(|(_, run)| SIMPLE_CLASS.is_match(run).is_ok_and(|is| is)) {
-            return None;
-        }
-        let mut left = self.members.clone();
-        for (_, run) in &runs {
-            left.difference(&members(run)?);
-        }
-        let class = format!("[{}]", self.inside);
-        let (mut ahead, mut classes) = (String::new(), String::new());
-        for (before, run) in &runs {
-            classes += run.strip_prefix('[').and_then(|run| run.strip_suffix(']')).unwrap_or(run);
-            let before = if before.is_empty() { continue } else { members(before)? };
-            if meets(&before, &left) {
-                if !minus(&left, &before).ranges().is_empty() {
-                    return None;
-                }
-                ahead.extend(["(?!", &narrow_class(run, &self.members, &class)?, ")"]);
+            let (run, before) = items.split_last()?;
+            let is_run = matches!(&*run.times, "+" | "++")
+                && before.len() <= 1
+                && before.iter().all(|before| before.times == "?")
+                && items.iter().all(|item| item.kind == ItemKind::Class);
+            if !is_run {
+                return None;
             }
+            left.difference(&run.members);
+            classes += inside(&run.text)?;
         }
-        Some(format!("[{class}&&[^{classes}]]+{ahead}"))
+        let mut ahead = String::new();
+        for items in alternatives {
+            let [before, run] = items[..] else { continue };
+            if !meets(&before.members, &left) {
+                continue;
+            }
+            if !is_within(&left, &before.members) {
+                return None;
+            }
+            ahead.extend(["(?!", &run.narrowed(&self.members, &self.class)?, ")"]);
+        }
+        Some(format!("[{}&&[^{classes}]]+{ahead}", self.class))
     }
 
-    /// The class before a run and that of the run; nothing if the alternative cannot match here, and
-    /// `None` if it is another alternative.
-    fn run(&self, items: &[Item]) -> Option<Vec<(String, String)>> {
-        if narrowed(items, &self.members, "[]")?.is_empty() {
-            return Some(Vec::new());
-        }
-        if items.iter().any(|item| item.kind != ItemKind::Class) {
-            return None;
-        }
-        let is_run = |item: &Item| matches!(&*item.times, "+" | "++");
-        match self.matching(items)?[..] {
-            [run] if is_run(run) => Some(vec![(String::new(), run.text.clone())]),
-            [before, run] if before.times == "?" && is_run(run) => {
-                Some(vec![(before.text.clone(), run.text.clone())])
-            }
-            _ => None,
-        }
+    /// Whether an alternative matches all of a piece of the cut with at most so many characters.
+    fn keeps_whole(&self, items: &[&Item], most: usize) -> bool {
+        let [Item { kind: ItemKind::Class, times, members, .. }] = items else { return false };
+        let is_long = match &**times {
+            "+" | "++" => true,
+            times => self::most(times.trim_end_matches('+')).is_some_and(|count| count >= most),
+        };
+        is_long && is_within(&self.members, members)
+    }
+}
+
+impl Item {
+    fn is_optional(&self) -> bool {
+        self.times.starts_with(['?', '*'])
     }
 
-    /// The items that match characters of the cut.
-    fn matching<'i>(&self, items: &'i [Item]) -> Option<Vec<&'i Item>> {
-        let mut matching = Vec::new();
-        for item in items.iter().filter(|item| item.kind == ItemKind::Class) {
-            if meets(&members(&item.text)?, &self.members) {
-                matching.push(item);
-            }
+    /// The text with only the characters on one side, which `regex` matches; empty if there is none,
+    /// and `None` if literals lie across.
+    fn narrowed(&self, side: &ClassUnicode, regex: &str) -> Option<String> {
+        let text = &*self.text;
+        if !meets(&self.members, side) {
+            return Some(String::new());
         }
-        Some(matching)
-    }
-
-    /// Whether an alternative cannot match in a piece of a cut, or only all of it.
-    fn keeps_whole(&self, items: &[Item]) -> Option<bool> {
-        if narrowed(items, &self.members, &format!("[{}]", self.inside))?.is_empty() {
-            return Some(true);
+        if is_within(&self.members, side) {
+            return Some(text.to_owned());
         }
-        let matching = self.matching(items)?;
-        let [item] = matching[..] else { return Some(false) };
-        if items.iter().any(|item| item.kind == ItemKind::Folded) {
-            return Some(false);
-        }
-        let most = self.times.strip_prefix("{1,")?.strip_suffix('}')?.parse::<usize>().ok()?;
-        let times = item.times.strip_suffix('+').filter(|rest| !rest.is_empty());
-        let times = times.unwrap_or(&item.times);
-        let count = times.strip_prefix("{1,").and_then(|rest| rest.strip_suffix('}'));
-        let long = times == "+" || count.is_some_and(|n| n.parse().is_ok_and(|n: usize| n >= most));
-        Some(long && minus(&self.members, &members(&item.text)?).ranges().is_empty())
+        Some(match regex.strip_prefix("[^") {
+            _ if self.kind == ItemKind::Folded => return None,
+            Some(rest) if text.starts_with("[^") => text[..text.len() - 1].to_owned() + rest,
+            Some(rest) if text == r"\S" => [r"[^\s", rest].concat(),
+            _ => format!("[{text}&&{regex}]"),
+        })
     }
 }
 
 /// An alternative on one side of the cuts; empty if it cannot match there.
 fn narrowed(items: &[Item], side: &ClassUnicode, regex: &str) -> Option<String> {
     let mut texts = String::new();
-    for Item { kind, text, times } in items {
-        if *kind == ItemKind::Folded {
-            if !is_on_side(text, side)? {
+    for item in items {
+        let narrow = item.narrowed(side, regex)?;
+        if narrow.is_empty() {
+            if item.kind != ItemKind::Look && !item.is_optional() {
                 return Some(String::new());
             }
-            texts += &[&**text, times].concat();
-            continue;
-        }
-        let narrow = narrow_class(text, side, regex)?;
-        if *kind == ItemKind::Look {
-            if !narrow.is_empty() {
-                texts.extend(["(?!", &narrow, ")"]);
-            }
-        } else if !narrow.is_empty() {
-            texts += &[&*narrow, times].concat();
-        } else if !times.starts_with(['?', '*']) {
-            return Some(String::new());
+        } else if item.kind == ItemKind::Look {
+            texts.extend(["(?!", &narrow, ")"]);
+        } else {
+            texts += &[&*narrow, &item.times].concat();
         }
     }
     Some(texts)
-}
-
-/// Whether a group of literals without letter case lies on this side; `None` if it lies across.
-fn is_on_side(folded: &str, side: &ClassUnicode) -> Option<bool> {
-    let other = others(side);
-    let (mut here, mut there) = (false, false);
-    let letters = folded.strip_prefix("(?i:")?.strip_suffix(')')?;
-    for letter in letters.chars().filter(|letter| *letter != '|') {
-        let letter = members(&format!(r"(?i:\x{{{:x}}})", u32::from(letter)))?;
-        here |= meets(&letter, side);
-        there |= meets(&letter, &other);
-    }
-    (!(here && there)).then_some(here)
-}
-
-/// A class with only the characters on one side, which `regex` matches; empty if there is none.
-fn narrow_class(atom: &str, side: &ClassUnicode, regex: &str) -> Option<String> {
-    let class = members(atom)?;
-    if !meets(&class, side) {
-        return Some(String::new());
-    }
-    if minus(&class, side).ranges().is_empty() {
-        return Some(atom.to_owned());
-    }
-    Some(match regex.strip_prefix("[^") {
-        Some(rest) if atom.starts_with("[^") => atom[..atom.len() - 1].to_owned() + rest,
-        Some(rest) if atom == r"\S" => [r"[^\s", rest].concat(),
-        _ => format!("[{atom}&&{regex}]"),
-    })
 }
 
 #[cfg(test)]
@@ -423,6 +379,8 @@ mod tests {
             (&["[ab]+", r"\d+"], Some(r"[ab]+|\d+")),
             (&["[ab]+", "[bc]", "x"], None),
             (&["[ab]+", "(x)"], None),
+            (&["[+-]", "[a]", "x"], None),
+            (&[r"\p{N}{1,3}", r"(?i:a)?\d+|[^\d]"], None),
             (&["x"], None),
         ] {
             assert_eq!(composed(steps).as_deref(), expected, "{steps:?}");
