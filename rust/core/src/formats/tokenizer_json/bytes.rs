@@ -11,7 +11,6 @@ use std::collections::HashSet;
 use super::file::File;
 use super::json::unsupported;
 use super::pre_tokenizer::{self, joins_numeric, maps_bytes};
-use super::tables::MergeIds;
 use crate::error::{Hint, Reason, Result};
 use crate::formats::ranks::is_rule_of_ranks;
 use crate::memory;
@@ -64,9 +63,10 @@ impl File<'_> {
     /// such as U+0120, which stands for a space, is looked for in a text as that character.
     fn has_lookalikes(&self) -> bool {
         let differs = |name: &str| to_bytes(name).is_some_and(|bytes| bytes != name.as_bytes());
-        let is_token =
-            |token: &&AddedToken| self.is_ordinary(token) || self.in_merges.contains(&token.id);
-        self.added.iter().filter(is_token).any(|token| differs(&token.content))
+        let mut others = self.added.iter().filter(|token| differs(&token.content));
+        let ids: HashSet<u32> = others.clone().map(|token| token.id).collect();
+        others.any(|token| self.is_ordinary(token))
+            || (!ids.is_empty() && self.merges.iter().flatten().any(|id| ids.contains(id)))
     }
 
     fn has_all_bytes(&self) -> bool {
@@ -174,8 +174,7 @@ pub(super) fn parts_of_names(mut file: File<'_>) -> Result<TokenizerParts> {
         decoder: Decoder::Steps(std::mem::take(&mut file.rules.decoder)),
         ..TextRules::default()
     };
-    let pair = |&[left, right, _]: &MergeIds| (left, right);
-    let merges = file.merges.iter().map(pair).collect();
+    let merges = file.ordinary_merges().map(|&[left, right, _]| (left, right)).collect();
     Ok(file.finish(vocabulary, rule, merges, rules))
 }
 
@@ -187,10 +186,11 @@ fn check_special(file: &File<'_>) -> Result<()> {
         let bytes = to_bytes(name).filter(|_| maps);
         bytes.is_some_and(|bytes| bytes != name.as_bytes()) || (!maps && name.contains(META))
     };
-    let is_merge_result = |token: &&AddedToken| {
-        token.special && file.merge_results.contains(&token.id) && !file.is_ordinary(token)
+    let results: HashSet<u32> = file.merges.iter().map(|merge| merge[2]).collect();
+    let is_result = |token: &&AddedToken| {
+        token.special && results.contains(&token.id) && !file.is_ordinary(token)
     };
-    match file.added.iter().filter(is_merge_result).find(|token| is_other(&token.content)) {
+    match file.added.iter().filter(is_result).find(|token| is_other(&token.content)) {
         None => Ok(()),
         Some(AddedToken { content, .. }) => {
             let text =

@@ -38,10 +38,6 @@ pub(super) struct File<'a> {
     pub(super) added: Vec<AddedToken>,
     /// The ids of the added tokens that are in the vocabulary, but not ordinary tokens.
     hidden: HashSet<u32>,
-    /// The ids of the added tokens that merges of the file use or make.
-    pub(super) in_merges: HashSet<u32>,
-    /// Those that merges of the file make.
-    pub(super) merge_results: HashSet<u32>,
     pub(super) rules: Literal,
     notes: BTreeMap<String, String>,
     /// Whether merges that are the rule of ranks are read as that rule.
@@ -145,50 +141,13 @@ impl<'a> File<'a> {
         }
         let merges = tables::merges(document.merges, &ids, &model.prefix)?;
         let may_be_ranks = document.own("merge_rule").is_none_or(|rule| rule != "merges");
-        let added_ids: HashSet<u32> = added.iter().map(|token| token.id).collect();
-        let in_merges =
-            merges.iter().flatten().copied().filter(|id| added_ids.contains(id)).collect();
-        let merge_results =
-            merges.iter().map(|merge| merge[2]).filter(|id| added_ids.contains(id)).collect();
-        let mut file = Self {
-            entries,
-            ids,
-            model,
-            merges,
-            added,
-            hidden: HashSet::new(),
-            in_merges,
-            merge_results,
-            rules,
-            notes,
-            may_be_ranks,
-        };
-        file.hide_added();
-        Ok(file)
+        let hidden = hidden(&added, &merges, &ids, &model);
+        Ok(Self { entries, ids, model, merges, added, hidden, rules, notes, may_be_ranks })
     }
 
-    /// Find out which added tokens are no ordinary tokens, and drop the merges of the special ones.
-    fn hide_added(&mut self) {
-        let is_in_vocabulary = |token: &&AddedToken| self.ids.contains_key(&*token.content);
-        let several = |token: &&AddedToken| !self.model.is_unit(&token.content);
-        let added = self.added.iter().filter(is_in_vocabulary).filter(several);
-        let (special, others): (Vec<&AddedToken>, Vec<&AddedToken>) =
-            added.partition(|token| token.special);
-        let special: HashSet<u32> = special.iter().map(|token| token.id).collect();
-        if !special.is_empty() {
-            self.merges.retain(|merge| merge.iter().all(|id| !special.contains(id)));
-        }
-        let mut hidden = special;
-        if !self.model.ignore_merges {
-            hidden.extend(others.iter().map(|token| token.id));
-            let merged = self.merges.iter().flatten();
-            let special: HashSet<u32> =
-                self.added.iter().filter(|token| token.special).map(|token| token.id).collect();
-            for id in merged.filter(|id| !special.contains(id)) {
-                hidden.remove(id);
-            }
-        }
-        self.hidden = hidden;
+    /// The merges of ordinary tokens.
+    pub(super) fn ordinary_merges(&self) -> impl Iterator<Item = &MergeIds> {
+        self.merges.iter().filter(|merge| merge.iter().all(|id| !self.hidden.contains(id)))
     }
 
     /// The names and ids of the ordinary tokens. An empty name stands for nothing.
@@ -213,6 +172,31 @@ impl<'a> File<'a> {
         let rules = TextRules { post_processor: self.rules.post_processor, ..rules };
         TokenizerParts { vocabulary, rule, merges, rules, notes: self.notes }
     }
+}
+
+/// The ids of the added tokens that are in the vocabulary, but not ordinary tokens: the special ones
+/// of several characters, and others that merges of other tokens neither use nor make.
+fn hidden(
+    added: &[AddedToken],
+    merges: &[MergeIds],
+    ids: &IdsByName<'_>,
+    model: &Model,
+) -> HashSet<u32> {
+    let several =
+        |token: &&AddedToken| ids.contains_key(&*token.content) && !model.is_unit(&token.content);
+    let (special, others): (Vec<&AddedToken>, Vec<&AddedToken>) =
+        added.iter().filter(several).partition(|token| token.special);
+    let special: HashSet<u32> = special.iter().map(|token| token.id).collect();
+    if model.ignore_merges || others.is_empty() {
+        return special;
+    }
+    let mut others: HashSet<u32> = others.iter().map(|token| token.id).collect();
+    for merge in merges.iter().filter(|merge| merge.iter().all(|id| !special.contains(id))) {
+        for id in merge {
+            others.remove(id);
+        }
+    }
+    &special | &others
 }
 
 impl Literal {

@@ -11,7 +11,6 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::file::{File, byte_of};
-use super::tables::MergeIds;
 use crate::error::Result;
 use crate::pretokenize::{Pattern, Splitter};
 use crate::rules::normalizer::META;
@@ -105,7 +104,7 @@ fn has_bytes(file: &File<'_>) -> bool {
     }
     let bytes = file.entries.iter().filter(|(name, _)| byte_of(&name.0).is_some());
     let bytes: HashSet<u32> = bytes.map(|(_, id)| *id).collect();
-    has.iter().all(|has| *has) && !file.merges.iter().flatten().any(|id| bytes.contains(id))
+    has.iter().all(|has| *has) && !file.ordinary_merges().flatten().any(|id| bytes.contains(id))
 }
 
 /// Whether an added token is found and decoded as the tokens of this form are. One with U+2581 would
@@ -156,8 +155,7 @@ pub(super) fn parts(mut file: File<'_>, form: SpacesForm) -> Result<TokenizerPar
         user_defined,
         ..TextRules::default()
     };
-    let pair = |&[left, right, _]: &MergeIds| (left, right);
-    let merges = file.merges.iter().map(pair).collect();
+    let merges = file.ordinary_merges().map(|&[left, right, _]| (left, right)).collect();
     let vocabulary = Vocabulary::with_added(tokens, twins, added)?;
     Ok(file.finish(vocabulary, MergeRule::Characters, merges, rules))
 }
