@@ -147,54 +147,29 @@ pub enum Behavior {
 // Printable bytes of Latin-1 map to themselves; the other 68, in order, to the characters from
 // U+0100 on. So a space is `Ġ` and a line break `Ċ`.
 
-/// The character of each byte.
-static CHARACTERS: [char; 256] = {
-    let mut characters = ['\0'; 256];
-    let mut byte = 0u8;
-    let mut others = 0;
-    loop {
-        characters[byte as usize] = if is_printable(byte) {
-            byte as char
-        } else {
-            others += 1;
-            char::from_u32(0xFF + others).expect("no surrogate is near")
-        };
-        if byte == u8::MAX {
-            break;
-        }
-        byte += 1;
-    }
-    characters
-};
-
-/// The byte of each character up to U+0143, if it has one.
-static BYTES: [Option<u8>; 0x144] = {
-    let mut bytes = [None; 0x144];
-    let mut byte = 0u8;
-    loop {
-        bytes[CHARACTERS[byte as usize] as usize] = Some(byte);
-        if byte == u8::MAX {
-            break;
-        }
-        byte += 1;
-    }
-    bytes
-};
-
-const fn is_printable(byte: u8) -> bool {
-    matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF)
-}
-
 /// The character that stands for a byte.
 #[inline]
 pub fn character(byte: u8) -> char {
-    CHARACTERS[usize::from(byte)]
+    let code = match byte {
+        0..=0x20 => 0x100 + u32::from(byte),
+        0x7F..=0xA0 => 0x121 + u32::from(byte - 0x7F),
+        0xAD => 0x143,
+        _ => return char::from(byte),
+    };
+    char::from_u32(code).expect("no surrogate is near")
 }
 
 /// The byte that a character stands for.
 #[inline]
 pub fn byte(character: char) -> Option<u8> {
-    BYTES.get(character as usize).copied().flatten()
+    let byte = match u32::from(character) {
+        code @ (0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF) => code,
+        code @ 0x100..=0x120 => code - 0x100,
+        code @ 0x121..=0x142 => code - 0x121 + 0x7F,
+        0x143 => 0xAD,
+        _ => return None,
+    };
+    u8::try_from(byte).ok()
 }
 
 /// The characters of bytes.

@@ -162,8 +162,6 @@ fn write_decoder_step(step: &DecoderStep) -> Value {
 }
 
 // ---------------------------------------------------------------------------- post-processor
-//
-// The field `post_processor`, and the value that it becomes.
 
 /// The value of a post-processor.
 pub(super) fn read_post_processor(node: &JsonNode<'_>) -> Result<PostProcessor> {
@@ -307,8 +305,6 @@ fn write_piece(piece: &TemplatePiece) -> Value {
 }
 
 // ---------------------------------------------------------------------------- added tokens
-//
-// The field `added_tokens`, and the values that it becomes.
 //
 // `tokenizers` ignores the ids of the file and assigns them itself: that of the vocabulary, or else
 // the next free one after it. A file whose ids differ from those is refused.

@@ -51,11 +51,6 @@ fn broken(error: &serde_json::Error, place: &str) -> Error {
 }
 
 // ---------------------------------------------------------------------------- names and objects
-//
-// Reads the bytes of a `tokenizer.json` into its fields.
-//
-// The two tables of the model stay text, since they are most of the file; the other fields become
-// values. Here it is decided whether the file is a tokenizer of type BPE at all.
 
 /// A string, borrowed from the file unless it contains escapes.
 #[derive(Deserialize)]

@@ -206,7 +206,7 @@ fn split(node: &JsonNode<'_>) -> Result<PreTokenizerStep> {
     let (place, behavior) = (node.get("pattern")?, node.field("behavior", None)?);
     let invert = node.field("invert", Some(false))?;
     let regex = match (place.find("String")?, place.find("Regex")?) {
-        (Some(text), None) => escaped(text.read()?),
+        (Some(text), None) => regex_syntax::escape(text.read()?),
         (None, Some(regex)) => from_oniguruma(regex.read()?, &regex.place)?,
         _ => return Err(place.invalid("it is neither a Regex nor a String")),
     };
@@ -238,18 +238,6 @@ fn gpt2() -> String {
     pattern.and_then(|pattern| pattern.regex().map(str::to_owned)).unwrap_or_default()
 }
 
-/// A literal text as a regular expression.
-fn escaped(text: &str) -> String {
-    let mut regex = String::with_capacity(text.len());
-    for character in text.chars() {
-        if r"\.^$|?*+(){}[]&-".contains(character) {
-            regex.push('\\');
-        }
-        regex.push(character);
-    }
-    regex
-}
-
 /// The literal text that an expression matches, if it is one.
 fn unescaped(regex: &str) -> Option<String> {
     let mut text = String::new();
@@ -257,7 +245,7 @@ fn unescaped(regex: &str) -> Option<String> {
     while let Some(character) = characters.next() {
         text.push(if character == '\\' { characters.next()? } else { character });
     }
-    (escaped(&text) == regex).then_some(text)
+    (regex_syntax::escape(&text) == regex).then_some(text)
 }
 
 /// The text up to the next place where a pattern matches, if it matches no characters.
