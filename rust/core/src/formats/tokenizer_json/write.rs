@@ -43,7 +43,7 @@ pub fn write(parts: &TokenizerParts) -> Result<String> {
         ("version", json!("1.0")),
         ("truncation", note(parts, file::TRUNCATION_NOTE)),
         ("padding", note(parts, file::PADDING_NOTE)),
-        ("added_tokens", fields::write_added_tokens(&without_lookalikes(parts), &normalized)),
+        ("added_tokens", fields::write_added_tokens(&split_lookalikes(parts).0, &normalized)),
         ("normalizer", before_split),
         ("pre_tokenizer", split),
         ("post_processor", processor(parts)),
@@ -85,11 +85,9 @@ fn note(parts: &TokenizerParts, name: &str) -> Value {
 
 /// The post-processor in the notes, or else that of the rules.
 fn processor(parts: &TokenizerParts) -> Value {
-    let from_notes = note(parts, file::PROCESSOR_NOTE);
-    if from_notes.is_null() {
-        fields::write_post_processor(&parts.rules.post_processor)
-    } else {
-        from_notes
+    match note(parts, file::PROCESSOR_NOTE) {
+        Value::Null => fields::write_post_processor(&parts.rules.post_processor),
+        from_notes => from_notes,
     }
 }
 
@@ -265,7 +263,7 @@ fn ignores_merges(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<bool>
 /// that follow it are not, since `tokenizers` numbers them so; but it does not find the unknown token
 /// among them, so that one is listed, with those before it.
 fn added_in_vocabulary(parts: &TokenizerParts, names: &BTreeMap<u32, String>) -> Vec<AddedToken> {
-    let mut added = without_lookalikes(parts);
+    let (mut added, _) = split_lookalikes(parts);
     added.retain(|token| !names.contains_key(&token.id));
     let size = names.len() + usize::from(empty_token(parts).is_some());
     let unknown = parts.rules.symbols.as_ref().and_then(|symbols| symbols.unknown);
@@ -319,24 +317,20 @@ pub fn losses(parts: &TokenizerParts) -> Vec<String> {
     lost
 }
 
-/// The added tokens without those whose name is the name of another token.
-fn without_lookalikes(parts: &TokenizerParts) -> Vec<AddedToken> {
+/// The added tokens to write, and those whose name is the name of another token.
+fn split_lookalikes(parts: &TokenizerParts) -> (Vec<AddedToken>, Vec<AddedToken>) {
     let quoted = names(parts);
     let ids: HashMap<&str, u32> = quoted.iter().map(|(id, name)| (name.as_str(), *id)).collect();
-    let mut added = added_tokens(parts);
-    added.retain(|token| {
+    added_tokens(parts).into_iter().partition(|token| {
         let name = quote(token.content.chars());
         ids.get(name.as_str()).is_none_or(|id| *id == token.id)
-    });
-    added
+    })
 }
 
 /// Special tokens whose name is the name of another token.
 fn lost_names(parts: &TokenizerParts) -> Option<String> {
-    let written: HashSet<u32> = without_lookalikes(parts).iter().map(|token| token.id).collect();
-    let added = added_tokens(parts);
-    let lost = added.iter().find(|token| !written.contains(&token.id))?;
-    Some(format!("special tokens equal to ordinary tokens, such as '{}'", lost.content))
+    let (_, lost) = split_lookalikes(parts);
+    Some(format!("special tokens equal to ordinary tokens, such as '{}'", lost.first()?.content))
 }
 
 /// Added tokens that would be decoded to other text: `tokenizers` takes their characters for bytes.
