@@ -1,8 +1,7 @@
 //! A file to a tokenizer and back, and a small tokenizer from a text.
 
-use bytepair::formats::native::{self, Tables};
-use bytepair::formats::ranks::RankFile;
-use bytepair::formats::{self, tokenizer_json};
+use bytepair::formats::native::Tables;
+use bytepair::formats::{self, TokenizerFormat, tokenizer_json};
 use bytepair::train::grow::merges_for;
 use bytepair::{Counter, Pattern, Tokenizer, TrainOptions, train as learn};
 
@@ -19,19 +18,20 @@ pub(crate) fn open(question: &Question<'_>) -> ViewResult<Tokenizer> {
     if let Some(reason) = formats::mistaken(file) {
         return Err(wrong(reason.to_string()));
     }
-    if native::is_one(file) {
-        return Ok(Tokenizer::from_bytes(file)?);
-    }
-    if RankFile::is_one(file) {
-        let name = question.word_or_none("pattern").ok_or_else(|| {
-            wrong("a rank file has no split pattern; choose the one that it was trained with")
-        })?;
-        return Ok(Tokenizer::from_rank_file(file, [], Pattern::new(name)?)?);
-    }
-    if file.trim_ascii_start().starts_with(b"{") {
-        return Ok(Tokenizer::from_tokenizer_json(file)?);
-    }
-    Err(wrong("this is no tokenizer: a native file, a tokenizer.json or a rank file is expected"))
+    Ok(match formats::kind(file) {
+        Ok(TokenizerFormat::Native) => Tokenizer::from_bytes(file)?,
+        Ok(TokenizerFormat::TokenizerJson) => Tokenizer::from_tokenizer_json(file)?,
+        Ok(TokenizerFormat::Ranks) => {
+            let name = question.word_or_none("pattern").ok_or_else(|| {
+                wrong("a rank file has no split pattern; choose the one that it was trained with")
+            })?;
+            Tokenizer::from_rank_file(file, [], Pattern::new(name)?)?
+        }
+        Err(_) => {
+            let expected = "a native file, a tokenizer.json or a rank file is expected";
+            return Err(wrong(format!("this is no tokenizer: {expected}")));
+        }
+    })
 }
 
 /// A tokenizer that is trained on the text in the body, with the `pattern` of the question or the

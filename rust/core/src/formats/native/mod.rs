@@ -190,16 +190,6 @@ impl Tokenizer {
     }
 }
 
-/// Whether bytes begin as a native file does.
-///
-/// ```
-/// assert!(bytepair::formats::native::is_one(b"BYTEPAIR..."));
-/// assert!(!bytepair::formats::native::is_one(b"{}"));
-/// ```
-pub fn is_one(bytes: &[u8]) -> bool {
-    bytes.starts_with(container::MAGIC)
-}
-
 /// Sections that encoding never reads, or reads only for long pretokens. The other sections stay
 /// resident after the check, so that the first text does not wait for page faults.
 const SELDOM_READ: [Kind; 5] =
