@@ -90,7 +90,9 @@ fn plain_step(
         }
         NormalizerStep::Nfd => by_pieces(&text, |text| changed(text, &decomposed(text, false)?)),
         NormalizerStep::Nfkd => by_pieces(&text, |text| changed(text, &decomposed(text, true)?)),
-        NormalizerStep::Lowercase => lower(&text),
+        NormalizerStep::Lowercase => memory::collect(text.iter().flat_map(|&c| {
+            c.character.to_lowercase().map(move |character| AlignedChar { character, ..c })
+        })),
         NormalizerStep::StripAccents => {
             text.retain(|c| !MARKS.has(c.character));
             Ok(text)
@@ -108,16 +110,6 @@ fn plain_step(
         }
         _ => Ok(text),
     }
-}
-
-fn lower(text: &[AlignedChar]) -> Result<AlignedText> {
-    let mut result = memory::with_room(text.len())?;
-    for c in text {
-        for character in c.character.to_lowercase() {
-            memory::push(&mut result, AlignedChar { character, span: c.span })?;
-        }
-    }
-    Ok(result)
 }
 
 /// A text without white space at its ends.

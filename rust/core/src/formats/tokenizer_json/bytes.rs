@@ -51,7 +51,11 @@ impl File<'_> {
     /// Whether a pretoken between bytes may give other ids than the same bytes in a longer one. If
     /// merges make all tokens, it does not matter which pretokens are tokens as a whole.
     fn digits_matter(&self, vocabulary: &Vocabulary, merges: &[(u32, u32)]) -> Result<bool> {
-        let Some(individual) = self.rules.splits_bytes else { return Ok(false) };
+        let digits = self.rules.as_written.iter().find_map(|step| match step {
+            PreTokenizerStep::Digits { individual } => Some(*individual),
+            _ => None,
+        });
+        let Some(individual) = digits else { return Ok(false) };
         if self.model.ignore_merges && !is_rule_of_ranks(vocabulary, merges, false)? {
             return Ok(true);
         }

@@ -147,13 +147,9 @@ fn alternatives(regex: &str) -> Option<Vec<Vec<Item>>> {
         }
         let captures = ITEM.captures(rest).ok()??;
         let part = |name: &str| captures.name(name).map(|part| part.as_str().to_owned());
-        let (kind, text) = if let Some(look) = part("look") {
-            (ItemKind::Look, look)
-        } else if let Some(folded) = part("folded") {
-            (ItemKind::Folded, folded)
-        } else {
-            (ItemKind::Class, part("class")?)
-        };
+        let kinds =
+            [("look", ItemKind::Look), ("folded", ItemKind::Folded), ("class", ItemKind::Class)];
+        let (kind, text) = kinds.into_iter().find_map(|(name, kind)| Some((kind, part(name)?)))?;
         let members = if kind == ItemKind::Folded { of_letters(&text) } else { members(&text) };
         let (times, members) = (part("times").unwrap_or_default(), members?);
         rest = &rest[captures.get(0)?.end()..];

@@ -184,16 +184,14 @@ fn processor(node: &JsonNode<'_>) -> Result<PostProcessor> {
     match node.kind()? {
         "ByteLevel" => Ok(PostProcessor { trim_offsets: trims(Some(true))?, ..Default::default() }),
         "TemplateProcessing" => template(node),
-        "RobertaProcessing" => {
-            let (single, end) =
-                (vec![token("cls", 0)?, text(0, 0), token("sep", 0)?], token("sep", 0)?);
-            let pair = [single.clone(), vec![end.clone(), text(1, 0), end]].concat();
-            Ok(PostProcessor { single, pair, trim_offsets: trims(None)? })
-        }
-        "BertProcessing" => {
+        kind @ ("RobertaProcessing" | "BertProcessing") => {
             let single = vec![token("cls", 0)?, text(0, 0), token("sep", 0)?];
-            let pair = [single.clone(), vec![text(1, 1), token("sep", 1)?]].concat();
-            Ok(PostProcessor { single, pair, trim_offsets: None })
+            let (second, trim_offsets) = match kind {
+                "BertProcessing" => (vec![text(1, 1), token("sep", 1)?], None),
+                _ => (vec![token("sep", 0)?, text(1, 0), token("sep", 0)?], trims(None)?),
+            };
+            let pair = [single.clone(), second].concat();
+            Ok(PostProcessor { single, pair, trim_offsets })
         }
         other => Err(node.unsupported(format!(
             "{other} is not supported; supported are TemplateProcessing, RobertaProcessing, \

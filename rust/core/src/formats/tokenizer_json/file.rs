@@ -50,8 +50,6 @@ pub(super) struct Literal {
     /// The steps of the pre-tokenizer, and the same in fewer steps.
     pub(super) as_written: Vec<PreTokenizerStep>,
     pub(super) steps: Vec<PreTokenizerStep>,
-    /// Whether `Digits` splits bytes, and if so, whether each is a piece of its own.
-    pub(super) splits_bytes: Option<bool>,
     post_processor: PostProcessor,
     /// The steps of the decoder; none if there is no decoder.
     pub(super) decoder: Vec<DecoderStep>,
@@ -222,10 +220,6 @@ impl Literal {
         }
         Ok(Self {
             normalizer: Normalizer { steps: document.part("normalizer", fields::read_normalizer)? },
-            splits_bytes: as_written.iter().find_map(|step| match step {
-                PreTokenizerStep::Digits { individual } => Some(*individual),
-                _ => None,
-            }),
             as_written,
             steps,
             post_processor: document.part("post_processor", fields::read_post_processor)?,

@@ -112,11 +112,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Object<'de, V> {
 const MAX_DEPTH: usize = 128;
 
 /// Parse a small part of a file, in which no object may name a field twice.
-pub(super) fn value(text: &RawValue, place: &str) -> Result<Value> {
-    nested_value(text.get(), place, 0)
-}
-
-fn nested_value(text: &str, place: &str, depth: usize) -> Result<Value> {
+fn value(text: &str, place: &str, depth: usize) -> Result<Value> {
     if depth == MAX_DEPTH {
         let field = place.split(['.', '[']).next().unwrap_or_default();
         return Err(invalid(field, "the JSON is nested too deeply"));
@@ -125,7 +121,7 @@ fn nested_value(text: &str, place: &str, depth: usize) -> Result<Value> {
         let object: Object<'_, &RawValue> = parse(text, place)?;
         check_names(&object.0, place)?;
         let field = |(Name(name), value): &(Name<'_>, &RawValue)| {
-            let value = nested_value(value.get(), &format!("{place}.{name}"), depth + 1)?;
+            let value = self::value(value.get(), &format!("{place}.{name}"), depth + 1)?;
             Ok((name.to_string(), value))
         };
         return object.0.iter().map(field).collect::<Result<_>>().map(Value::Object);
@@ -133,7 +129,7 @@ fn nested_value(text: &str, place: &str, depth: usize) -> Result<Value> {
     if text.starts_with('[') {
         let items: Vec<&RawValue> = parse(text, place)?;
         let item = |(at, item): (usize, &&RawValue)| {
-            nested_value(item.get(), &format!("{place}[{at}]"), depth + 1)
+            value(item.get(), &format!("{place}[{at}]"), depth + 1)
         };
         return items.iter().enumerate().map(item).collect::<Result<_>>().map(Value::Array);
     }
@@ -383,7 +379,9 @@ fn values(
 ) -> Result<Value> {
     let fields = object.0.iter().filter(|(name, _)| is_selected(&name.0));
     fields
-        .map(|(name, text)| Ok((name.0.to_string(), value(text, &[place, &name.0].concat())?)))
+        .map(|(name, text)| {
+            Ok((name.0.to_string(), value(text.get(), &[place, &name.0].concat(), 0)?))
+        })
         .collect::<Result<_>>()
         .map(Value::Object)
 }

@@ -51,29 +51,25 @@ fn form_of_rules(normalizer: &[NormalizerStep], steps: &[PreTokenizerStep]) -> O
     {
         return Some(SpacesForm { prefix: *prefix, splits: *split });
     }
-    let to_meta = replace(" ", META.to_string());
-    let prepend = NormalizerStep::Prepend(META.to_string());
     // No space is left, at which a text could be split.
     let at_space = |step: &PreTokenizerStep| matches!(step, PreTokenizerStep::Split { regex, .. } if regex == " ");
-    let prefix = if normalizer == [to_meta.clone()] {
-        SpacePrefix::Never
-    } else if normalizer == [prepend.clone(), to_meta.clone()] || normalizer == [to_meta, prepend] {
-        SpacePrefix::Always
-    } else {
-        return None;
+    let is_form = |prefix: &SpacePrefix| {
+        let mut usual = self::normalizer(*prefix);
+        let is_usual = usual == normalizer;
+        usual.reverse();
+        is_usual || usual == normalizer
     };
+    let prefix = [SpacePrefix::Never, SpacePrefix::Always].into_iter().find(is_form)?;
     steps.iter().all(at_space).then_some(SpacesForm { prefix, splits: false })
-}
-
-fn replace(pattern: &str, content: String) -> NormalizerStep {
-    NormalizerStep::Replace { pattern: ReplacePattern::Literal(pattern.to_owned()), content }
 }
 
 /// The steps that write spaces for U+2581, or the reverse.
 pub(super) fn normalizer(prefix: SpacePrefix) -> Vec<NormalizerStep> {
     let prepend =
         (prefix == SpacePrefix::Always).then(|| NormalizerStep::Prepend(META.to_string()));
-    prepend.into_iter().chain([replace(" ", META.to_string())]).collect()
+    let pattern = ReplacePattern::Literal(" ".to_owned());
+    let to_meta = NormalizerStep::Replace { pattern, content: META.to_string() };
+    prepend.into_iter().chain([to_meta]).collect()
 }
 
 /// The usual decoder, which removes the space that encoding puts before a text.
@@ -163,20 +159,16 @@ pub(super) fn parts(mut file: File<'_>, form: SpacesForm) -> Result<TokenizerPar
 /// The tokens and the twins.
 #[expect(clippy::type_complexity, reason = "two lists of tokens with ids")]
 fn tokens<'n>(
-    names: impl Iterator<Item = (&'n str, u32)> + Clone,
+    names: impl Iterator<Item = (&'n str, u32)>,
 ) -> (Vec<(Vec<u8>, u32)>, Vec<(Vec<u8>, u32)>) {
-    let texts = names.clone().filter(|(name, _)| byte_of(name).is_none());
     let spaced = |name: &str| name.replace(META, " ").into_bytes();
-    let mut tokens: Vec<_> = texts.map(|(name, id)| (spaced(name), id)).collect();
+    let (bytes, texts): (Vec<_>, Vec<_>) = names.partition(|(name, _)| byte_of(name).is_some());
+    let mut tokens: Vec<_> = texts.iter().map(|(name, id)| (spaced(name), *id)).collect();
     let single: HashSet<u8> =
         tokens.iter().filter(|(token, _)| token.len() == 1).map(|(token, _)| token[0]).collect();
-    let mut twins = Vec::new();
-    for (name, id) in names {
-        if let Some(byte) = byte_of(name) {
-            let list = if single.contains(&byte) { &mut twins } else { &mut tokens };
-            list.push((vec![byte], id));
-        }
-    }
+    let bytes = bytes.iter().filter_map(|(name, id)| Some((vec![byte_of(name)?], *id)));
+    let (twins, own): (Vec<_>, Vec<_>) = bytes.partition(|(byte, _)| single.contains(&byte[0]));
+    tokens.extend(own);
     (tokens, twins)
 }
 
