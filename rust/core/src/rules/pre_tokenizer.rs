@@ -149,6 +149,7 @@ pub enum Behavior {
 
 /// The character that stands for a byte.
 #[inline]
+#[expect(clippy::missing_panics_doc, reason = "no code is that of a surrogate")]
 pub fn character(byte: u8) -> char {
     let code = match byte {
         0..=0x20 => 0x100 + u32::from(byte),
@@ -156,7 +157,7 @@ pub fn character(byte: u8) -> char {
         0xAD => 0x143,
         _ => return char::from(byte),
     };
-    char::from_u32(code).expect("no surrogate is near")
+    char::from_u32(code).expect("no code is that of a surrogate")
 }
 
 /// The byte that a character stands for.
