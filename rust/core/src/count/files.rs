@@ -120,6 +120,10 @@ impl Parts for FileBlocks<'_> {
         let mut blocks = lock(&self.blocks);
         let next = blocks.next(cuts.then_some(job.splitter));
         let number = blocks.order; // of a block that could not be read
+        if let Ok(Some(block)) = &next {
+            // Still under the lock, so that these numbers rise for each file.
+            lock(&self.unpacked).push((block.start.file, block.unpacked));
+        }
         drop(blocks);
         let block = next.unwrap_or_else(|error| {
             if error != Error::Interrupted {
@@ -128,10 +132,7 @@ impl Parts for FileBlocks<'_> {
             }
             None
         });
-        block.map(|block| {
-            lock(&self.unpacked).push((block.start.file, block.unpacked));
-            (block.order, block.position..u64::MAX, block)
-        })
+        block.map(|block| (block.order, block.position..u64::MAX, block))
     }
 
     fn count(&self, mut block: FileBlock, count: &mut PartCount<'_, '_>) -> Result<()> {
