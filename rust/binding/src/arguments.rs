@@ -36,6 +36,27 @@ pub(crate) fn shown(value: &Bound<'_, PyAny>) -> String {
     }
 }
 
+/// A struct of the fields of a Python object. Its error is that of the field, such as text that is not
+/// UTF-8: the error of a derived struct only names the field.
+pub(crate) struct Fields<T>(pub(crate) T);
+
+impl<'a, 'py, T: FromPyObject<'a, 'py, Error = PyErr>> FromPyObject<'a, 'py> for Fields<T> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let own = |error: PyErr| error.cause(object.py()).unwrap_or(error);
+        object.extract().map(Self).map_err(own)
+    }
+}
+
+impl<T> Deref for Fields<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
 /// The error for a value that an argument cannot have.
 pub(crate) fn refused(name: &str, value: &Bound<'_, PyAny>, allowed: &str) -> PyErr {
     errors::about_argument(name, &format!("is {}; it must be {allowed}", shown(value)))

@@ -10,6 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
+use crate::arguments::Fields;
 use crate::columns::documents;
 use crate::errors::CountsError;
 use crate::files::{BoundFields, FileFields, Metadata, ReadingFields, Skipped, skipped};
@@ -250,12 +251,12 @@ impl PyCounter {
         &self,
         py: Python<'_>,
         files: Vec<FileFields>,
-        reading: ReadingFields,
+        reading: Fields<ReadingFields>,
         bounds: BoundFields,
         on_progress: &Bound<'_, PyAny>,
         start: Place,
     ) -> PyResult<bool> {
-        let options = reading.options(&bounds)?;
+        let options = reading.0.options(&bounds)?;
         if !files.first().is_some_and(FileFields::is_table) {
             let files = errors::collect(files.into_iter().map(FileFields::file))?;
             let counted = self.add_from(py, start, on_progress, |counter, reached, report| {

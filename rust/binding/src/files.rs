@@ -16,6 +16,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyDict};
 
+use crate::arguments::Fields;
 use crate::{arguments, arrays, errors, interrupt};
 
 /// The number of rows of a parquet file with the column; `None` if it cannot be read.
@@ -164,13 +165,13 @@ impl PyDocumentReader {
     fn new(
         py: Python<'_>,
         file: FileFields,
-        reading: ReadingFields,
+        reading: Fields<ReadingFields>,
         bounds: BoundFields,
         selection: Option<SelectionFields>,
         source: Option<Py<PyAny>>,
         size: u64,
     ) -> PyResult<Self> {
-        let options = reading.options(&bounds)?.documents;
+        let options = reading.0.options(&bounds)?.documents;
         let selection = selection.map_or_else(DocumentSelection::default, |rows| {
             DocumentSelection { first_row: rows.first, start: rows.start, step: rows.step }
         });

@@ -7,6 +7,7 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::arguments::Fields;
 use crate::counts::PyCounts;
 use crate::model::PyModel;
 use crate::training::{Callback, LearnOptions, interruptible, numbered};
@@ -24,7 +25,7 @@ pub(crate) fn train_parity(
     py: Python<'_>,
     groups: Vec<Py<PyCounts>>,
     development: Vec<Py<PyCounts>>,
-    options: LearnOptions,
+    options: Fields<LearnOptions>,
     ratios: Option<Vec<f64>>,
     window: Option<usize>,
     alpha: f64,

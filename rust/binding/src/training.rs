@@ -8,6 +8,7 @@ use bytepair::{Ties, TrainOptions, Trained, Veto};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::arguments::Fields;
 use crate::counts::PyCounts;
 use crate::model::PyModel;
 use crate::tokenizer::PyTokenizer;
@@ -53,7 +54,7 @@ impl LearnOptions {
 pub(crate) fn train(
     py: Python<'_>,
     counts: &PyCounts,
-    options: LearnOptions,
+    options: Fields<LearnOptions>,
     threads: Option<arguments::ThreadCount>,
     on_progress: Callback,
 ) -> PyResult<PyModel> {
@@ -108,7 +109,7 @@ pub(crate) fn resume(
     py: Python<'_>,
     tokenizer: &PyTokenizer,
     counts: &PyCounts,
-    options: LearnOptions,
+    options: Fields<LearnOptions>,
     superwords: Option<Limits>,
     threads: Option<arguments::ThreadCount>,
     on_progress: Callback,
@@ -132,7 +133,7 @@ pub(crate) fn extend(
     tokenizer: &PyTokenizer,
     counts: &PyCounts,
     extra: usize,
-    options: LearnOptions,
+    options: Fields<LearnOptions>,
     on_progress: Callback,
 ) -> PyResult<PyModel> {
     let learning = options.learning(extra, None)?;
@@ -154,7 +155,7 @@ pub(crate) fn verify_merges(
     py: Python<'_>,
     merges: Vec<(Vec<u8>, Vec<u8>)>,
     counts: &PyCounts,
-    options: LearnOptions,
+    options: Fields<LearnOptions>,
     superwords: Option<(usize, Limits)>,
     on_progress: Callback,
 ) -> PyResult<Option<(usize, CountedPair, Option<CountedPair>)>> {
