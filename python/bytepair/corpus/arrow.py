@@ -121,8 +121,8 @@ def _validate(array: pa.Array) -> None:
     check_text(array.type)
     binary = array.view(str(array.type).replace("string", "binary"))
     try:
-        binary.validate()
         if pa.types.is_string_view(array.type):  # casting reads those of nulls too
+            binary.validate()
             buffers = [None, *binary.buffers()[1:]]
             binary = pa.Array.from_buffers(binary.type, len(array), buffers, offset=array.offset)
         binary.validate(full=True)

@@ -51,8 +51,8 @@ pub(crate) struct Encoder {
     /// The options of a call without any.
     pub(crate) plain: EncodeOptions,
     message: EncodeOptions,
-    /// Built for the first conversation if messages need another encoder.
-    of_messages: OnceLock<Box<Self>>,
+    /// Built for the first conversation; `None` if messages need no other encoder.
+    of_messages: OnceLock<Option<Box<Self>>>,
     cache: SharedCache,
     repeats: Repeats,
     pool: ScratchPool,
@@ -174,20 +174,19 @@ impl Encoder {
     /// tokens with a visible character, for the reason that [`Special::Message`] gives: Gemma's
     /// `<start_of_turn>` is one in its SentencePiece model. Fails if there is not enough memory.
     pub(crate) fn of_messages(&self) -> Result<(&Self, &EncodeOptions)> {
-        let Some(user_defined) = &self.pretokens.user_defined else {
-            return Ok((self, &self.message));
-        };
-        let vocabulary = &self.pretokens.vocabulary;
-        let text = |id: &u32| vocabulary.bytes(*id).and_then(|text| str::from_utf8(text).ok());
-        let blank = |id: &u32| text(id).is_some_and(is_blank);
-        let blank: Vec<u32> = user_defined.ids.iter().copied().filter(blank).collect();
-        if blank.len() == user_defined.ids.len() {
-            return Ok((self, &self.message));
-        }
-        let encoder = pretoken::get_or_build(&self.of_messages, || {
+        let other = pretoken::get_or_build(&self.of_messages, || {
+            let Some(user_defined) = &self.pretokens.user_defined else { return Ok(None) };
+            let vocabulary = &self.pretokens.vocabulary;
+            let text = |id: &u32| vocabulary.bytes(*id).and_then(|text| str::from_utf8(text).ok());
+            let blank = |id: &u32| text(id).is_some_and(is_blank);
+            let blank: Vec<u32> = user_defined.ids.iter().copied().filter(blank).collect();
+            if blank.len() == user_defined.ids.len() {
+                return Ok(None);
+            }
             let pretokens = self.pretokens.clone().with_user_defined(blank)?;
-            Ok(Box::new(Self::new(pretokens, self.rules.clone())?))
+            Ok(Some(Box::new(Self::new(pretokens, self.rules.clone())?)))
         })?;
+        let encoder = other.as_deref().unwrap_or(self);
         Ok((encoder, &encoder.message))
     }
 

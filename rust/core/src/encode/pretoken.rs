@@ -159,14 +159,9 @@ impl PretokenEncoder {
             let sized = self.encode_sized(pretoken, scratch)?;
             return memory::extend(ids, &sized.iter().map(|(id, _)| *id).collect::<Vec<_>>());
         }
-        let covered;
-        let pretoken = match &self.uncovered {
-            Some(uncovered) => {
-                covered = uncovered.without(pretoken);
-                &*covered
-            }
-            None => pretoken,
-        };
+        let whole = || Cow::Borrowed(pretoken);
+        let covered = self.uncovered.as_ref().map_or_else(whole, |bytes| bytes.without(pretoken));
+        let pretoken = &*covered;
         let Some(user_defined) = &self.user_defined else {
             return self.encode_section(pretoken, scratch, ids);
         };
