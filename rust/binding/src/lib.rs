@@ -80,8 +80,8 @@ mod _core {
         streams::{PyDecodeStream, PyEncodeStream, PySession},
         tokenizer::PyTokenizer,
         tokenizer_json::{
-            composed_pattern, harmless_pattern, is_rank_file, is_rule_of_ranks, mistaken, to_bytes,
-            to_characters, tokenizer_json, tokenizer_json_losses,
+            harmless_pattern, is_rank_file, is_rule_of_ranks, mistaken, to_bytes, to_characters,
+            tokenizer_json, tokenizer_json_losses,
         },
         training::{extend, resume, train, verify_merges, with_vocab_size},
         view::PyView,

@@ -7,9 +7,8 @@ use bytepair::rules::pre_tokenizer;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::rules::python_pattern;
+use crate::errors;
 use crate::tokenizer::PyTokenizer;
-use crate::{errors, rules};
 
 /// The text of a `tokenizer.json`.
 #[pyfunction]
@@ -52,15 +51,6 @@ pub(crate) fn is_rule_of_ranks(
     errors::checked(
         py.detach(|| ranks::is_rule_of_ranks(core.vocabulary(), core.merges(), ignore_merges)),
     )
-}
-
-/// The pattern that a `tokenizer.json` with these steps is read as.
-#[pyfunction]
-pub(crate) fn composed_pattern<'py>(
-    py: Python<'py>,
-    pattern: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    python_pattern(py, &file::composed_pattern(&rules::pattern_of(pattern)?))
 }
 
 /// The pattern that changes no id of a tokenizer that merges characters into these tokens.

@@ -48,8 +48,8 @@ class SplitRule(NamedTuple):
 
 
 def _rule(entry: dict[str, Any]) -> SplitRule:
-    steps = [_core.PATTERNS.get(step, step) for step in entry["patterns"]]
-    pattern = _core.composed_pattern(steps)
+    steps = tuple(_core.PATTERNS.get(step, step) for step in entry["patterns"])
+    pattern = steps if len(steps) > 1 else steps[0]
     return SplitRule(entry["names"], pattern, entry.get("ignores_merges", False))
 
 

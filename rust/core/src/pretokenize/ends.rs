@@ -14,6 +14,17 @@ pub(super) enum Boundary {
     Unknown,
 }
 
+impl Boundary {
+    /// The kind for several steps, each of which splits the pieces of the one before.
+    ///
+    /// A text may be cut where a step ends a pretoken if the position is free in all earlier steps.
+    /// These then give the same pieces as for the whole text, except that the piece around the
+    /// position is in two parts; that step would divide it there anyway. Later steps do not matter.
+    pub(super) fn of_steps(mut steps: impl Iterator<Item = Self>) -> Self {
+        steps.find(|&boundary| boundary != Self::Free).unwrap_or(Self::Free)
+    }
+}
+
 /// A buffer of the ends of pretokens.
 #[derive(Debug)]
 pub struct PretokenEnds {

@@ -26,3 +26,4 @@ pub use crate::search::match_lengths;
 pub use ends::PretokenEnds;
 pub use pattern::{Pattern, UNICODE_VERSION};
 pub use splitter::Splitter;
+pub(crate) use table::{is_of_ascii, matches_all};

@@ -61,7 +61,24 @@ enum Tier {
 impl Splitter {
     /// Compile `pattern`. The error for an invalid pattern has the position in it.
     pub fn new(pattern: &Pattern) -> Result<Self> {
+        let splitter = Self::unjoined(pattern)?;
+        Ok(splitter.joined(pattern.steps()).unwrap_or(splitter))
+    }
+
+    /// The splitter that applies one step after the other.
+    pub(super) fn unjoined(pattern: &Pattern) -> Result<Self> {
         Self::in_steps(pattern, Self::of_step)
+    }
+
+    /// The same splits as these steps in one pass, if an automaton can do them.
+    fn joined(&self, steps: &[String]) -> Option<Self> {
+        let Tier::Steps(_) = self.tier else { return None };
+        let table = TableSplitter::new(steps)?;
+        let ends = |text: &str| {
+            let mut ends = PretokenEnds::default();
+            self.fill(text, 0, &mut ends).ok().map(|()| ends.as_slice().to_vec())
+        };
+        table.difference(ends).is_none().then(|| Self { tier: Tier::Table(Box::new(table)) })
     }
 
     /// A splitter that splits nothing, and knows no place where a text may be cut.
@@ -92,7 +109,7 @@ impl Splitter {
     /// disagree, neither is believed: `regex-automata` decides. Fails with [`Error::Pattern`] if it
     /// does not know the expression, or finds both wrong.
     pub fn by_table(regex: &str) -> Result<Option<Self>> {
-        let Some(table) = TableSplitter::new(regex) else { return Ok(None) };
+        let Some(table) = TableSplitter::new(&[regex]) else { return Ok(None) };
         let engine = Expression::with_backtrack_limit(regex, LOW_LIMIT)?;
         let started = Instant::now();
         let is_late = || started.elapsed() >= MAX_COMPARISON;
@@ -276,19 +293,13 @@ impl Splitter {
     }
 
     /// The kind of the position between two characters.
-    ///
-    /// With several steps, a text may be cut where a step ends a pretoken if the position is free
-    /// in all earlier steps. The earlier steps then give the same pieces as for the whole text,
-    /// except that the piece around the position is in two parts; that step would divide it there
-    /// anyway. Later steps do not matter.
     pub(super) fn boundary(&self, before: char, at: char) -> Boundary {
         match &self.tier {
             Tier::Scan(..) if ends_between(before, at) => Boundary::End,
             Tier::Scan(..) | Tier::Regex(_) | Tier::Whole => Boundary::Unknown,
             Tier::Table(table) => table.boundary(before, at),
             Tier::Steps(steps) => {
-                let mut boundaries = steps.iter().map(|step| step.boundary(before, at));
-                boundaries.find(|&boundary| boundary != Boundary::Free).unwrap_or(Boundary::Free)
+                Boundary::of_steps(steps.iter().map(|step| step.boundary(before, at)))
             }
         }
     }

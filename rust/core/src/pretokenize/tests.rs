@@ -195,9 +195,10 @@ const STEPS: [&[&str]; 8] = [
 fn cuts_change_no_pretoken_of_patterns_in_steps() {
     let few: Vec<char> = "aZ中\u{301}7 \n'sl/!".chars().collect();
     for steps in STEPS {
-        let splitter = Splitter::new(&in_steps(steps)).unwrap();
-        assert_eq!(splitter.tier(), "steps");
-        texts(&few, 4).chain(texts(&KINDS, 3)).for_each(|text| check_cuts(&splitter, &text));
+        for splitter in [Splitter::new, Splitter::unjoined] {
+            let splitter = splitter(&in_steps(steps)).unwrap();
+            texts(&few, 4).chain(texts(&KINDS, 3)).for_each(|text| check_cuts(&splitter, &text));
+        }
     }
 }
 
@@ -334,19 +335,24 @@ fn other_patterns_are_split_by_an_automaton_or_the_engine() {
 fn patterns_in_steps() {
     let pretokens = |steps: &[&str], text: &str| {
         let splitter = Splitter::new(&in_steps(steps)).unwrap();
+        let unjoined = Splitter::unjoined(&in_steps(steps)).unwrap();
         let slow = Splitter::by_regex(&in_steps(steps)).unwrap();
         assert_eq!(split(&splitter, text), split(&slow, text));
+        assert_eq!(split(&unjoined, text), split(&slow, text));
         let mut all = Vec::new();
         splitter.for_each(text, |pretoken| all.push(pretoken.to_owned())).unwrap();
         (splitter.tier(), all)
     };
     let found = ["ab", "1", "2", " ", "c"].map(str::to_owned).to_vec();
-    assert_eq!(pretokens(&[r"\d", r"\w+|\s"], "ab12 c"), ("steps", found));
+    assert_eq!(pretokens(&[r"\d", r"\w+|\s"], "ab12 c"), ("table", found));
     // The second step sees the end of a text where the first one cut.
     let found = ["a", "  ", "1", " ", "b"].map(str::to_owned).to_vec();
-    assert_eq!(pretokens(&[r"\d", r"\s+(?!\S)|\s"], "a  1 b"), ("steps", found));
+    assert_eq!(pretokens(&[r"\d", r"\s+(?!\S)|\s"], "a  1 b"), ("table", found));
     let found = ["a", ".", "1", ".", "b"].map(str::to_owned).to_vec();
-    assert_eq!(pretokens(&[r"\.", r"\d", r"x"], "a.1.b"), ("steps", found));
+    assert_eq!(pretokens(&[r"\.", r"\d", r"x"], "a.1.b"), ("table", found));
+    // More than the next character decides where the first step ends.
+    let found = ["aab", "a", "a", "c"].map(str::to_owned).to_vec();
+    assert_eq!(pretokens(&["a+b", "c|a+b|a"], "aabaac"), ("steps", found));
     let long = "ab1 ".repeat(5000);
     assert_eq!(pretokens(&[r"(?s:.)+", r"\d", r"[a-z]+"], &long).1.len(), 15_000);
 }

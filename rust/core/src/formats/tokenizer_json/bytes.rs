@@ -111,9 +111,13 @@ impl File<'_> {
             }
             steps
         };
-        let composed = without(std::mem::take(&mut self.rules.steps));
-        let is_fast = pre_tokenizer::regexes(&composed).is_some() && !digits_matter;
-        if is_fast { composed } else { without(std::mem::take(&mut self.rules.as_written)) }
+        let steps = without(std::mem::take(&mut self.rules.steps));
+        let are_splits = steps.iter().all(|step| step.isolated_regex().is_some());
+        if are_splits && !digits_matter {
+            steps
+        } else {
+            without(std::mem::take(&mut self.rules.as_written))
+        }
     }
 
     /// The parts of a tokenizer whose tokens are bytes. A token with a character that stands for no

@@ -209,14 +209,11 @@ impl Literal {
             },
         };
         let as_written = document.part("pre_tokenizer", pre_tokenizer::read)?;
-        let mut steps = pre_tokenizer::of_text(as_written.clone());
-        if !are_of_a_pattern(&steps, document) {
-            steps = pre_tokenizer::composed(steps);
-            if let Some(node) = document.field("pre_tokenizer")
-                && steps != as_written
-            {
-                notes.insert(STEPS_NOTE.to_owned(), node.value.to_string());
-            }
+        let steps = pre_tokenizer::of_text(as_written.clone());
+        if let Some(node) = document.field("pre_tokenizer")
+            && steps != as_written
+        {
+            notes.insert(STEPS_NOTE.to_owned(), node.value.to_string());
         }
         Ok(Self {
             normalizer: Normalizer { steps: document.part("normalizer", fields::read_normalizer)? },
@@ -226,14 +223,6 @@ impl Literal {
             decoder,
         })
     }
-}
-
-/// Whether a field of ours says that these are the steps of a pattern, which are not joined.
-fn are_of_a_pattern(steps: &[PreTokenizerStep], document: &Document<'_>) -> bool {
-    let in_bytes = steps.last().is_some_and(pre_tokenizer::maps_bytes);
-    let regexes = pre_tokenizer::regexes(&steps[..steps.len() - usize::from(in_bytes)]);
-    let own = document.own("steps").and_then(Value::as_array);
-    own.is_some_and(|own| regexes.is_some_and(|regexes| *own == regexes))
 }
 
 /// The notes for what changes no id.

@@ -8,7 +8,6 @@
 //! spaces (`spaces`). All others have the general form: their tokens are names (`bytes`). `write` goes the other way.
 
 mod bytes;
-mod cuts;
 mod fields;
 mod file;
 mod json;
@@ -19,7 +18,6 @@ mod tables;
 mod write;
 
 pub use oniguruma::{from_oniguruma, means_the_same, to_oniguruma};
-pub use pre_tokenizer::composed_pattern;
 pub use spaces::{is_harmless, split_pattern};
 pub use write::{losses, write};
 

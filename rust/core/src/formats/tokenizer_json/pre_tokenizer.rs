@@ -6,14 +6,12 @@
 
 use serde_json::{Value, json};
 
-use super::cuts;
 use super::json::{JsonNode, steps};
 use super::oniguruma::{from_oniguruma, to_oniguruma};
 use crate::error::Result;
-use crate::pretokenize::pattern_shape::PatternShape;
-use crate::pretokenize::{Pattern, match_lengths};
+use crate::pretokenize::{Pattern, is_of_ascii, match_lengths, matches_all};
 use crate::rules::pre_tokenizer::{GPT2_SPLIT, PUNCTUATION};
-use crate::rules::{Behavior, PreTokenizer, PreTokenizerStep, SpacePrefix};
+use crate::rules::{Behavior, PreTokenizerStep, SpacePrefix};
 
 /// The schemes of `Metaspace`, and where each puts a space.
 const SCHEMES: [(&str, SpacePrefix); 3] = [
@@ -34,16 +32,14 @@ pub(super) fn read(node: &JsonNode<'_>) -> Result<Vec<PreTokenizerStep>> {
     Ok(steps)
 }
 
-/// The steps as patterns that split text, where the matches are the same: `Punctuation`, and the steps
-/// behind a `ByteLevel`, which are moved in front of it if they match characters that stand for
-/// themselves.
+/// The steps as patterns that split text, where the matches are the same: `Punctuation`, groups of three
+/// digits, and the steps behind a `ByteLevel`, which are moved in front of it if they match characters
+/// that stand for themselves.
 ///
 /// `Digits` is moved as well. It also splits at some bytes of characters that are not of ASCII, so it
 /// must be checked that [no token joins such bytes](joins_numeric).
 pub(super) fn of_text(mut steps: Vec<PreTokenizerStep>) -> Vec<PreTokenizerStep> {
-    let end = steps.iter().position(maps_bytes);
-    let text = end.unwrap_or(steps.len());
-    for step in &mut steps[..text] {
+    for step in steps.iter_mut().take_while(|step| !maps_bytes(step)) {
         match step {
             PreTokenizerStep::Punctuation(Behavior::Isolated) => *step = isolated(PUNCTUATION),
             PreTokenizerStep::Punctuation(Behavior::Contiguous) => {
@@ -52,7 +48,11 @@ pub(super) fn of_text(mut steps: Vec<PreTokenizerStep>) -> Vec<PreTokenizerStep>
             _ => {}
         }
     }
-    let Some(at) = end else { return steps };
+    let in_groups = groups_of_three();
+    while let Some(at) = steps.windows(2).position(|steps| *steps == in_groups) {
+        steps.splice(at..at + 2, [isolated(GROUPS)]);
+    }
+    let Some(at) = steps.iter().position(maps_bytes) else { return steps };
     if let Some(moved) = steps[at + 1..].iter().map(step_of_text).collect::<Option<Vec<_>>>() {
         let bytes = steps[at].clone();
         steps.truncate(at);
@@ -67,7 +67,7 @@ fn step_of_text(step: &PreTokenizerStep) -> Option<PreTokenizerStep> {
         PreTokenizerStep::Digits { individual } => {
             Some(isolated(if *individual { "[0-9]" } else { "[0-9]+" }))
         }
-        _ => step.isolated_regex().filter(|regex| cuts::is_of_ascii(regex)).map(|_| step.clone()),
+        _ => step.isolated_regex().filter(|regex| is_of_ascii(regex)).map(|_| step.clone()),
     }
 }
 
@@ -83,44 +83,12 @@ pub(super) fn joins_numeric(token: &[u8], individual: bool) -> bool {
     })
 }
 
-/// The same splits in fewer steps, where one pattern does what several do.
-pub(super) fn composed(mut steps: Vec<PreTokenizerStep>) -> Vec<PreTokenizerStep> {
-    let superbpe = superbpe();
-    while let Some(at) = steps.windows(2).position(|steps| *steps == superbpe) {
-        steps.splice(at..at + 2, [isolated(GROUPS)]);
-    }
-    let last = steps.pop_if(|step| maps_bytes(step));
-    if let Some(pattern) = regexes(&steps).and_then(|regexes| cuts::composed(&regexes)) {
-        steps = vec![isolated(&pattern)];
-    }
-    steps.extend(last);
-    steps
-}
-
-/// The pattern that a file with these steps, each a `Split` that keeps its matches, is read as.
-///
-/// ```
-/// use bytepair::{Pattern, formats::tokenizer_json::composed_pattern};
-/// let pattern = |regexes: &[&str]| composed_pattern(&Pattern::in_steps(regexes.to_vec()).unwrap());
-/// assert_eq!(pattern(&[r"\p{N}", r"\d+|[^\p{N}]+"]).steps(), [r"\p{N}|[^\p{N}]+"]);
-/// assert_eq!(pattern(&["a", "(a)|b"]).steps(), ["a", "(a)|b"]);
-/// ```
-pub fn composed_pattern(pattern: &Pattern) -> Pattern {
-    let steps = PreTokenizer::from(pattern.clone()).steps;
-    PreTokenizer { steps: composed(steps) }.pattern().unwrap_or_else(|| pattern.clone())
-}
-
-/// The patterns of the steps, if all split at matches and keep these.
-pub(super) fn regexes(steps: &[PreTokenizerStep]) -> Option<Vec<&str>> {
-    steps.iter().map(PreTokenizerStep::isolated_regex).collect()
-}
-
 /// Groups of three digits, counted from the end of a number.
 const GROUPS: &str = r"\p{N}(?:(?!(?:\d{3})+(?!\d))\p{N})*";
 
 /// The steps of `SuperBPE`'s published files that make these groups. The second splits only digits, so
 /// one pattern does the same, and is faster.
-fn superbpe() -> [PreTokenizerStep; 2] {
+fn groups_of_three() -> [PreTokenizerStep; 2] {
     [isolated(r"\p{N}+"), isolated(&between(r"(?=(\d{3})+(?!\d))"))]
 }
 
@@ -206,7 +174,7 @@ fn split(node: &JsonNode<'_>) -> Result<PreTokenizerStep> {
     let (place, behavior) = (node.get("pattern")?, node.field("behavior", None)?);
     let invert = node.field("invert", Some(false))?;
     let regex = match (place.find("String")?, place.find("Regex")?) {
-        (Some(text), None) => regex_syntax::escape(text.read()?),
+        (Some(text), None) => literal(text.read()?),
         (None, Some(regex)) => from_oniguruma(regex.read()?, &regex.place)?,
         _ => return Err(place.invalid("it is neither a Regex nor a String")),
     };
@@ -238,8 +206,16 @@ fn gpt2() -> String {
     pattern.and_then(|pattern| pattern.regex().map(str::to_owned)).unwrap_or_default()
 }
 
+/// The expression that matches a literal text, in a form that is not taken for the name of a pattern.
+fn literal(text: &str) -> String {
+    let regex = regex_syntax::escape(text);
+    if Pattern::new(&regex).is_ok() { regex } else { format!("(?:{regex})") }
+}
+
 /// The literal text that an expression matches, if it is one.
 fn unescaped(regex: &str) -> Option<String> {
+    let group = regex.strip_prefix("(?:").and_then(|rest| rest.strip_suffix(')'));
+    let regex = group.unwrap_or(regex);
     let mut text = String::new();
     let mut characters = regex.chars();
     while let Some(character) = characters.next() {
@@ -254,11 +230,6 @@ fn unescaped(regex: &str) -> Option<String> {
 /// room for a limited number of them.
 fn between(regex: &str) -> String {
     format!("(?s:.)+?(?={regex}|$)")
-}
-
-/// Whether a pattern is known to match all text: those of the scanner do.
-fn matches_all(regex: &str) -> bool {
-    cuts::begins_with_all(regex) || PatternShape::of(regex).is_some()
 }
 
 // ---------------------------------------------------------------------------- writing

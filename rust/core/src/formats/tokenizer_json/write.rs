@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::json::{JsonNode, OWN, sequence};
 use super::oniguruma::means_the_same;
@@ -138,7 +138,7 @@ fn around(parts: &TokenizerParts) -> (Value, Value) {
 fn steps_from_notes(parts: &TokenizerParts) -> Option<Value> {
     let from_notes = note(parts, file::STEPS_NOTE);
     let read = pre_tokenizer::read(&JsonNode::new(&from_notes, file::STEPS_NOTE)).ok()?;
-    let mut steps = pre_tokenizer::composed(pre_tokenizer::of_text(read));
+    let mut steps = pre_tokenizer::of_text(read);
     steps.pop_if(|step| pre_tokenizer::maps_bytes(step));
     (steps == parts.rules.pre_tokenizer.steps).then_some(from_notes)
 }
@@ -195,21 +195,10 @@ fn settings(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<Vec<(&'stat
         ("byte_fallback", json!(of_characters || symbols.byte_fallback)),
         ("ignore_merges", json!(ignores_merges(parts, merges)?)),
     ];
-    let mut own = Map::new();
     if let (MergeRule::Merges { ignore_merges }, None) = (parts.rule, &parts.rules.symbols)
         && is_rule_of_ranks(&parts.vocabulary, merges, ignore_merges)?
     {
-        own.insert("merge_rule".to_owned(), json!("merges"));
-    }
-    let steps = &parts.rules.pre_tokenizer.steps;
-    if steps_from_notes(parts).is_none()
-        && let Some(regexes) = pre_tokenizer::regexes(steps)
-        && pre_tokenizer::composed(steps.clone()) != *steps
-    {
-        own.insert("steps".to_owned(), json!(regexes));
-    }
-    if !own.is_empty() {
-        settings.push((OWN, Value::Object(own)));
+        settings.push((OWN, json!({"merge_rule": "merges"})));
     }
     Ok(settings)
 }

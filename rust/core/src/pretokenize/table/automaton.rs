@@ -14,6 +14,9 @@
 //! So the last match that is reported before all threads have ended is the match that backtracking
 //! would find first. Since the next character is known, lookahead by one character is exact; the
 //! end of the text counts as a character.
+//!
+//! The steps of a pattern become one automaton, the product of theirs ([`Automaton::then`]): to a later
+//! step, the end of a piece of the first step is the end of the text.
 
 use std::collections::HashMap;
 
@@ -25,7 +28,7 @@ const MAX_STATES: usize = 4096;
 const MAX_RUN_INSTRUCTIONS: usize = 2_000_000;
 
 /// The automaton of a pattern over classes of characters.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Automaton {
     /// The transitions by state and symbol. A symbol is a class, or the number of classes for the
     /// end of the text.
@@ -33,13 +36,19 @@ pub(super) struct Automaton {
     symbols: usize,
 }
 
-/// The effect of a symbol in a state.
+/// The effect of a symbol in a state. In the product of several steps, the text is a piece of theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Transition {
     /// The next state.
     pub(super) next: usize,
-    /// Whether a match ends before the symbol.
+    /// Whether a match that is not empty ends before the symbol.
     pub(super) matched: bool,
+    /// The next state if a pretoken ends before the symbol.
+    pub(super) first: usize,
+    /// The next state if no match covers the symbol.
+    pub(super) skipped: usize,
+    /// Whether a piece of an earlier step ends before the symbol.
+    pub(super) divides: bool,
 }
 
 impl Automaton {
@@ -47,29 +56,38 @@ impl Automaton {
     pub(super) const DEAD: usize = 0;
     /// The state before the first character; no other position has it.
     pub(super) const START: usize = 1;
+    /// The same state after characters that no match covers.
+    const SKIPPED: usize = 2;
 
-    /// Build the automaton; `None` if it would be too large.
+    /// Build the automaton of one step; `None` if it would be too large.
     pub(super) fn of(program: &Program, classes: &Classes) -> Option<Self> {
         let symbols = classes.count() + 1;
         let mut run = Threads::new(program, classes);
-        let mut states = vec![Vec::new(), vec![program.start]];
+        let mut states = vec![Vec::new(), vec![program.start], vec![program.start]];
         let mut numbers = HashMap::from([(Vec::new(), Self::DEAD)]);
-        let mut steps = Vec::new();
+        let mut steps: Vec<Transition> = Vec::new();
         // States are numbered when they are first reached, so `states` is also the queue of those
         // whose transitions are missing.
         while steps.len() < states.len() * symbols {
-            let state = states[steps.len() / symbols].clone();
+            let number = steps.len() / symbols;
+            let state = states[number].clone();
             for symbol in 0..symbols {
                 let (next, matched) = run.step(&state, symbol);
                 let next = *numbers.entry(next).or_insert_with_key(|next| {
                     states.push(next.clone());
                     states.len() - 1
                 });
-                steps.push(Transition { next, matched });
+                // An empty match is ignored.
+                let matched = matched && number > Self::SKIPPED;
+                let skipped = Self::SKIPPED;
+                steps.push(Transition { next, matched, first: next, skipped, divides: false });
             }
             if states.len() > MAX_STATES || run.steps > MAX_RUN_INSTRUCTIONS {
                 return None;
             }
+        }
+        for at in 0..steps.len() {
+            steps[at].first = steps[Self::START * symbols + at % symbols].next;
         }
         Some(Self { steps, symbols })
     }
@@ -86,6 +104,145 @@ impl Automaton {
     /// The number of states.
     pub(super) fn count(&self) -> usize {
         self.steps.len() / self.symbols
+    }
+
+    /// Whether a match covers every character of every text.
+    pub(super) fn covers_all(&self) -> bool {
+        let fails = self.states_that_may_fail();
+        let mut starts = (0..self.symbols - 1).map(|symbol| self.step(Self::START, symbol).next);
+        starts.all(|next| next != Self::DEAD && !fails[next])
+    }
+
+    /// The states from which the text may go on so that no further match ends.
+    fn states_that_may_fail(&self) -> Vec<bool> {
+        self.states_before(|step, fails| {
+            !step.matched && (step.next == Self::DEAD || fails[step.next])
+        })
+    }
+
+    /// The states with a transition for which `holds`, which gets the states that are known so far.
+    fn states_before(&self, holds: impl Fn(&Transition, &[bool]) -> bool) -> Vec<bool> {
+        let mut found = vec![false; self.count()];
+        loop {
+            let before = found.clone();
+            // Most transitions lead to a state with a higher number, so few rounds are needed.
+            for (state, steps) in self.steps.chunks(self.symbols).enumerate().rev() {
+                found[state] = found[state] || steps.iter().any(|step| holds(step, &found));
+            }
+            if found == before {
+                return found;
+            }
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------- the product of steps
+
+/// The states of two automata.
+type Pair = (usize, usize);
+
+impl Automaton {
+    /// The automaton that splits the pieces of this one, which is that of one step, by `later`.
+    ///
+    /// `None` if it would be too large, if more than the next character decides whether a piece ends, or
+    /// if a pretoken may start within a piece where it matters how far the start of the piece is: the
+    /// splitter always starts at [`START`](Self::START).
+    pub(super) fn then(&self, later: &Self) -> Option<Self> {
+        let symbols = self.symbols;
+        let mut states: Vec<Pair> = vec![(Self::DEAD, Self::DEAD), (Self::START, Self::START)];
+        let mut numbers: HashMap<Pair, usize> = states.iter().copied().zip(0..).collect();
+        let dead = Transition { next: 0, matched: false, first: 0, skipped: 0, divides: false };
+        let (mut steps, mut may_start) = (vec![dead; symbols], vec![true; symbols]);
+        while steps.len() < states.len() * symbols {
+            let (piece, state) = states[steps.len() / symbols];
+            for symbol in 0..symbols {
+                let (next_piece, ends) = self.piece(piece, symbol)?;
+                let (start_of_piece, _) = self.piece(Self::START, symbol)?;
+                let step = later.within(state, symbol, ends);
+                let [next, first, skipped] = [step.next, step.first, step.skipped].map(|state| {
+                    let dead = state == Self::DEAD;
+                    let pair = if dead { (Self::DEAD, Self::DEAD) } else { (next_piece, state) };
+                    *numbers.entry(pair).or_insert_with(|| {
+                        states.push(pair);
+                        states.len() - 1
+                    })
+                });
+                steps.push(Transition { next, first, skipped, ..step });
+                may_start.push(ends || next_piece == start_of_piece);
+            }
+            if states.len() > MAX_STATES {
+                return None;
+            }
+        }
+        let product = Self { steps, symbols }.pruned();
+        product
+            .starts_of_pretokens()
+            .iter()
+            .zip(may_start)
+            .all(|(is, may)| may || !is)
+            .then_some(product)
+    }
+
+    /// What a symbol does to a piece: the state after it, and whether the piece ends before it. `None` if
+    /// the characters that follow decide.
+    fn piece(&self, state: usize, symbol: usize) -> Option<(usize, bool)> {
+        let step = self.step(state, symbol);
+        let is_match = step.first != Self::DEAD;
+        let first = if is_match { step.first } else { Self::SKIPPED };
+        match state {
+            Self::START => Some((first, false)),
+            Self::SKIPPED => Some((first, is_match)),
+            _ if step.next != Self::DEAD => Some((step.next, false)),
+            _ => step.matched.then_some((first, true)),
+        }
+    }
+
+    /// The effect of a symbol in a piece, which may end before it.
+    fn within(&self, state: usize, symbol: usize, ends: bool) -> Transition {
+        if !ends {
+            return self.step(state, symbol);
+        }
+        let matched = self.end(state).matched;
+        Transition { next: Self::DEAD, matched, divides: true, ..self.step(Self::START, symbol) }
+    }
+
+    /// The same without states that no match follows.
+    fn pruned(mut self) -> Self {
+        let live = self.states_before(|step, live| step.matched || live[step.next]);
+        for step in &mut self.steps {
+            let left = |state| if live[state] { state } else { Self::DEAD };
+            (step.next, step.first) = (left(step.next), left(step.first));
+        }
+        self
+    }
+
+    /// For each transition, whether a pretoken may start before its symbol.
+    fn starts_of_pretokens(&self) -> Vec<bool> {
+        let fails = self.states_that_may_fail();
+        let uncovered = self.uncovered_states(&fails);
+        let each = self.steps.iter().enumerate();
+        each.map(|(at, step)| {
+            let is_last_match = step.matched && (step.next == Self::DEAD || fails[step.next]);
+            let ends_text = step.divides || step.first != Self::DEAD;
+            is_last_match || (ends_text && uncovered.contains(&(at / self.symbols)))
+        })
+        .collect()
+    }
+
+    /// The states in which text may be that no match covers.
+    fn uncovered_states(&self, fails: &[bool]) -> Vec<usize> {
+        let (mut states, mut at) = (vec![Self::START], 0);
+        while let Some(state) = states.get(at) {
+            let steps = &self.steps[state * self.symbols..][..self.symbols];
+            at += 1;
+            for step in steps {
+                let is_covered = step.next != Self::DEAD && !fails[step.next];
+                if !is_covered && !step.divides && !states.contains(&step.skipped) {
+                    states.push(step.skipped);
+                }
+            }
+        }
+        states
     }
 }
 

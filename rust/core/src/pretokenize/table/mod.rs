@@ -13,7 +13,7 @@
 //!   follows.
 //!
 //! As with regular expressions, text that no match covers is a pretoken, and an empty match is
-//! ignored.
+//! ignored. A pattern in steps has one automaton as well.
 
 mod automaton;
 mod classes;
@@ -43,6 +43,8 @@ pub(super) struct TableSplitter {
     pub(super) reads_far: bool,
 }
 
+/// The automata of more steps are not joined.
+const MAX_STEPS: usize = 8;
 /// The fast run needs spare capacity for this many ends.
 const MIN_SPARE_ENDS: usize = 64;
 /// This many bytes after the start of a pretoken, the plain code takes over, because it never scans
@@ -50,19 +52,34 @@ const MIN_SPARE_ENDS: usize = 64;
 const MAX_RUN_BYTES: usize = 1024;
 
 impl TableSplitter {
-    /// `None` if the automaton would not be exact, or would be too large.
-    pub(super) fn new(regex: &str) -> Option<Self> {
-        let program = Program::of(regex)?;
-        let classes = Classes::of(&program.sets)?;
-        let automaton = Automaton::of(&program, &classes)?;
-        let count = classes.count();
+    /// The splitter of a pattern with these steps. `None` if the automaton would not be exact, or would be
+    /// too large.
+    pub(super) fn new(regexes: &[impl AsRef<str>]) -> Option<Self> {
+        if regexes.len() > MAX_STEPS {
+            return None;
+        }
+        let (mut programs, mut sets) = (Vec::new(), Vec::new());
+        for regex in regexes {
+            let mut program = Program::of(regex.as_ref(), sets)?;
+            sets = std::mem::take(&mut program.sets);
+            programs.push(program);
+        }
+        let classes = Classes::of(&sets)?;
+        let automata = programs.iter().map(|program| Automaton::of(program, &classes));
+        let automata = automata.collect::<Option<Vec<_>>>()?;
+        let (last, others) = automata.split_last()?;
+        let product = others.iter().rev().try_fold(last.clone(), |later, step| step.then(&later));
+        let (automaton, count) = (product?, classes.count());
         let entry = |state| (0..count).map(move |class| (state, class));
         let each = (0..automaton.count()).flat_map(entry);
         let entries = each.map(|(state, class)| entry_of(&automaton, count, state, class));
         // An entry has 29 bits for a row; a larger automaton is rejected here.
         let entries: Vec<u32> = entries.collect::<Option<_>>()?;
         let pairs = (0..count).flat_map(entry);
-        let boundaries = pairs.map(|(before, at)| boundary(&automaton, before, at)).collect();
+        let kind = |(before, at)| {
+            Boundary::of_steps(automata.iter().map(|step| boundary(step, before, at)))
+        };
+        let boundaries = pairs.map(kind).collect();
         let reads_far = reads_far(&automaton, count);
         Some(Self { classes, automaton, entries, boundaries, reads_far })
     }
@@ -146,22 +163,33 @@ impl TableSplitter {
 
     /// The end of the pretoken that starts at `start`, which must be inside the text.
     fn step(&self, text: &str, start: usize, dead_ends: &mut DeadEnds) -> Result<usize> {
-        let first = Automaton::START * self.classes.count();
+        let mut state = Automaton::START;
         for (offset, c) in text[start..].char_indices() {
+            let (at, step) =
+                (start + offset, self.automaton.step(state, self.classes.class_of(c).into()));
+            if step.divides {
+                return Ok(at);
+            }
             // Most characters of long text without a match begin none.
-            if self.entries[first + usize::from(self.classes.class_of(c))] & STOP != 0 {
-                continue;
+            if step.next != Automaton::DEAD
+                && let Some(end) = self.find(text, at, state, dead_ends)?
+            {
+                return Ok(if offset == 0 { end } else { at });
             }
-            if let Some(end) = self.find(text, start + offset, dead_ends)? {
-                return Ok(if offset == 0 { end } else { start + offset });
-            }
+            state = step.skipped;
         }
         Ok(text.len())
     }
 
-    /// The end of the match at `start`, if there is one that is not empty.
-    fn find(&self, text: &str, start: usize, dead_ends: &mut DeadEnds) -> Result<Option<usize>> {
-        let (mut state, mut end) = (Automaton::START, None);
+    /// The end of the match at `start`, if there is one, from a state before the first character.
+    fn find(
+        &self,
+        text: &str,
+        start: usize,
+        mut state: usize,
+        dead_ends: &mut DeadEnds,
+    ) -> Result<Option<usize>> {
+        let mut end = None;
         let mut block = start / DeadEnds::BLOCK_BYTES;
         for (offset, c) in text[start..].char_indices() {
             let at = start + offset;
@@ -190,7 +218,7 @@ impl TableSplitter {
         }
         // No match followed the pending positions and states.
         dead_ends.recorded.extend(dead_ends.pending.drain(..));
-        Ok(end.filter(|&end| end > start))
+        Ok(end)
     }
 
     /// The kind of the position between two characters.
@@ -214,6 +242,18 @@ impl TableSplitter {
         self.fill(text, 0, &mut ends, None).expect("nothing limits the time");
         ends.as_slice().to_vec()
     }
+}
+
+/// Whether a pattern is known to match all of every text.
+pub(crate) fn matches_all(regex: &str) -> bool {
+    TableSplitter::new(&[regex]).is_some_and(|table| table.automaton.covers_all())
+}
+
+/// Whether a pattern is known to match printable characters of ASCII only, and to look at no others.
+pub(crate) fn is_of_ascii(regex: &str) -> bool {
+    let is_printable = |&(first, last): &(u32, u32)| first > 0x20 && last < 0x7F;
+    let program = Program::of(regex, Vec::new());
+    program.is_some_and(|program| program.sets.iter().flatten().all(is_printable))
 }
 
 /// Positions and states after which no match follows.
@@ -272,16 +312,13 @@ fn reads_far(automaton: &Automaton, classes: usize) -> bool {
 fn entry_of(automaton: &Automaton, classes: usize, state: usize, class: usize) -> Option<u32> {
     let to = |next: usize| u32::try_from(next * classes).ok()?.checked_mul(1 << FLAG_BITS);
     let step = automaton.step(state, class);
-    // An empty match is ignored.
-    let matched = step.matched && state != Automaton::START;
-    let first = automaton.step(Automaton::START, class).next;
-    let (next, bits) = match (step.next, first) {
+    let (next, bits) = match (step.next, step.first) {
         (Automaton::DEAD, Automaton::DEAD) => (0, STOP),
-        (Automaton::DEAD, first) if matched => (first, EMIT),
+        (Automaton::DEAD, first) if step.matched => (first, EMIT),
         (Automaton::DEAD, _) => (0, STOP),
         (next, _) => (next, 0),
     };
-    Some(to(next)? | bits | if matched { MATCH } else { 0 })
+    Some(to(next)? | bits | if step.matched { MATCH } else { 0 })
 }
 
 /// The kind of the position between characters of two classes.

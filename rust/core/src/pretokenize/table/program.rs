@@ -49,10 +49,10 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// The program of a pattern; `None` if it is too long, or if the automaton does not support all of
-    /// the pattern.
-    pub(super) fn of(pattern: &str) -> Option<Self> {
-        let (instructions, sets) = (vec![Instruction::Match], Vec::new());
+    /// The program of a pattern; its sets are added to `sets`. `None` if it is too long, or if the
+    /// automaton does not support all of the pattern.
+    pub(super) fn of(pattern: &str, sets: Vec<Set>) -> Option<Self> {
+        let instructions = vec![Instruction::Match];
         let mut program = Self { instructions, start: 0, sets, known: HashMap::new() };
         program.start = program.add(&parsed(pattern)?, true, 0)?;
         Some(program)

@@ -79,7 +79,7 @@ const PUBLISHED: [&str; 5] = [
 ];
 
 fn table(pattern: &str) -> Option<TableSplitter> {
-    TableSplitter::new(pattern)
+    TableSplitter::new(&[pattern])
 }
 
 fn all_ends(text: &str, fill: impl Fn(usize, &mut PretokenEnds)) -> Vec<usize> {
@@ -332,6 +332,97 @@ mod random_patterns {
         }
         assert!(accepted > 1000, "{accepted}");
     }
+
+    /// A step that an automaton for several may have: a run of one class, or two of them.
+    fn cut(random: &mut Random) -> String {
+        let run = |random: &mut Random| {
+            pick(random, &ATOMS).to_owned()
+                + pick(random, &["", "+", "{1,2}", "{1,3}", "{2}", "*+"])
+        };
+        let first = run(random);
+        if random.below(3) == 0 { [&first, "|", &run(random)].concat() } else { first }
+    }
+
+    #[test]
+    fn steps_agree_with_the_engine() {
+        let mut random = Random(0x1234_5678_9ABC_DEF1);
+        let mut accepted = 0;
+        for round in 0..6000 {
+            let mut steps: Vec<String> = (0..1 + round % 2).map(|_| cut(&mut random)).collect();
+            steps.push(pattern(&mut random, 1));
+            let Some(table) = TableSplitter::new(&steps) else { continue };
+            let oracles =
+                steps.iter().map(|step| Expression::with_backtrack_limit(step, LOW_LIMIT));
+            let Ok(oracles) = oracles.collect::<crate::error::Result<Vec<_>>>() else { continue };
+            accepted += 1;
+            let samples: Vec<char> = table.classes.samples.iter().map(|s| s[0]).collect();
+            let short = (1..=8).take_while(|&length| samples.len().pow(length) <= 600);
+            let short = short.flat_map(|length| texts(&samples, length));
+            for text in short.chain(long_texts(table.classes.samples.concat()).take(12)) {
+                let plain = all_ends(&text, |start, ends| {
+                    ends.push(table.step(&text, start, &mut DeadEnds::default()).unwrap());
+                });
+                assert_eq!(table.ends(&text), plain, "{steps:?} on {text:?}");
+                let slow = oracles.iter().try_fold(vec![text.len()], |ends, oracle| {
+                    let mut start = 0;
+                    let pieces = ends.into_iter().map(|end| {
+                        let piece = start..end;
+                        start = end;
+                        let inside = ends_by_search(oracle, &text[piece.clone()])?;
+                        Ok(inside.into_iter().map(move |end| piece.start + end).collect::<Vec<_>>())
+                    });
+                    Ok::<_, crate::Error>(
+                        pieces.collect::<crate::error::Result<Vec<_>>>()?.concat(),
+                    )
+                });
+                assert!(slow.is_err() || slow == Ok(plain), "{steps:?} on {text:?}: {slow:?}");
+                check_boundaries(&steps.join(" then "), &table, &text);
+            }
+        }
+        assert!(accepted > 1500, "{accepted}");
+    }
+}
+
+#[test]
+fn an_automaton_of_steps_starts_anew_only_where_the_start_of_a_piece_does_not_matter() {
+    for (steps, is_joined) in [
+        (&[r"\p{N}{1,3}", r"\p{N}+|[^\p{N}]+"][..], true),
+        (&[r"\p{N}{1,3}", r"\p{N}{1,3}|\s"], true),
+        (&[r"\p{N}{1,3}", r"\p{N}{2}|[^\p{N}]+"], false),
+        (&[r"\p{N}+", r"\p{N}{2}|[^\p{N}]+"], true),
+        (&["[ab]+", "[bc]", "x"], true),
+        (&["a+b", "x"], false),
+        (&["x"; MAX_STEPS], true),
+        (&["x"; MAX_STEPS + 1], false),
+    ] {
+        assert_eq!(TableSplitter::new(steps).is_some(), is_joined, "{steps:?}");
+    }
+}
+
+#[test]
+fn patterns_that_match_all_text_are_known() {
+    let gpt2 = Pattern::named("gpt2").unwrap();
+    for (regex, all) in [
+        (&*gpt2.steps()[0], true),
+        (r"\p{L}+|[^\p{L}]", true),
+        (r"a?\s|\S+", true),
+        (r"\p{L}+", false),
+        (r"\s{2}|\S", false),
+        (r"(?!a)\s|\S", true),
+        (r"\s(?!a)|\S", false),
+        (r"(\s)\1|\S", false),
+    ] {
+        assert_eq!(matches_all(regex), all, "{regex}");
+    }
+}
+
+#[test]
+fn patterns_of_ascii_are_known() {
+    for (regex, is) in
+        [("[0-9][0-9]", true), ("a+|b", true), (r"\d", false), ("a ", false), ("(?!a)b", false)]
+    {
+        assert_eq!(is_of_ascii(regex), is, "{regex}");
+    }
 }
 
 /// Only patterns that read on without a match need a limit of time, and they have it.
@@ -344,9 +435,9 @@ fn reading_far_for_each_pretoken_ends_in_time() {
         (r"\p{L}+|\d{1,3}| ?[^\s\p{L}\d]+|\s+(?!\S)|\s+", false),
         (r"\s?\S+|\s+", false),
     ] {
-        assert_eq!(TableSplitter::new(pattern).unwrap().reads_far, far, "{pattern}");
+        assert_eq!(table(pattern).unwrap().reads_far, far, "{pattern}");
     }
-    let table = TableSplitter::new("(?:a{1000})*b|a").unwrap();
+    let table = table("(?:a{1000})*b|a").unwrap();
     let (text, mut ends) = ("a".repeat(200_000), PretokenEnds::default());
     let mut budget = Budget::new(0);
     let (mut start, mut result) = (0, Ok(()));
