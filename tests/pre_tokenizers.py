@@ -61,7 +61,7 @@ def to_oniguruma(pattern: str) -> str:
     if not written:  # `ByteLevel` with the pattern of GPT-2
         return pattern.replace("$", r"\z")
     (one,) = written
-    regex: str = one["Regex"] if "Regex" in one else re.escape(one["String"])
+    regex: str = one["Regex"] if "Regex" in one else re.escape(one["String"]).replace("\\ ", " ")
     return regex
 
 

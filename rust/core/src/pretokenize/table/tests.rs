@@ -348,7 +348,7 @@ mod random_patterns {
         let mut random = Random(0x1234_5678_9ABC_DEF1);
         let mut accepted = 0;
         for round in 0..6000 {
-            let mut steps: Vec<String> = (0..1 + round % 2).map(|_| cut(&mut random)).collect();
+            let mut steps: Vec<String> = (0..=round % 2).map(|_| cut(&mut random)).collect();
             steps.push(pattern(&mut random, 1));
             let Some(table) = TableSplitter::new(&steps) else { continue };
             let oracles =
