@@ -26,4 +26,5 @@ pub use crate::search::match_lengths;
 pub use ends::PretokenEnds;
 pub use pattern::{Pattern, UNICODE_VERSION};
 pub use splitter::Splitter;
+#[cfg(feature = "json")]
 pub(crate) use table::{is_of_ascii, matches_all};

@@ -174,7 +174,7 @@ fn split(node: &JsonNode<'_>) -> Result<PreTokenizerStep> {
     let (place, behavior) = (node.get("pattern")?, node.field("behavior", None)?);
     let invert = node.field("invert", Some(false))?;
     let regex = match (place.find("String")?, place.find("Regex")?) {
-        (Some(text), None) => literal(text.read()?),
+        (Some(text), None) => regex_syntax::escape(text.read()?),
         (None, Some(regex)) => from_oniguruma(regex.read()?, &regex.place)?,
         _ => return Err(place.invalid("it is neither a Regex nor a String")),
     };
@@ -195,21 +195,20 @@ fn split(node: &JsonNode<'_>) -> Result<PreTokenizerStep> {
     Ok(PreTokenizerStep::Split { regex, behavior, invert })
 }
 
-/// GPT-2's pattern has two spellings; one of them is the named pattern.
+/// The expression in the form of a pattern: GPT-2's has two spellings, of which one is the named pattern,
+/// and a text without syntax would be taken for a name.
 fn well_known(regex: &str) -> String {
-    if regex == GPT2_SPLIT { gpt2() } else { regex.to_owned() }
+    if regex == GPT2_SPLIT {
+        return gpt2();
+    }
+    let is_expression = Pattern::new(regex).is_ok_and(|pattern| pattern.regex() == Some(regex));
+    if is_expression { regex.to_owned() } else { format!("(?:{regex})") }
 }
 
 /// The named pattern.
 fn gpt2() -> String {
     let pattern = Pattern::named("gpt2");
     pattern.and_then(|pattern| pattern.regex().map(str::to_owned)).unwrap_or_default()
-}
-
-/// The expression that matches a literal text, in a form that is not taken for the name of a pattern.
-fn literal(text: &str) -> String {
-    let regex = regex_syntax::escape(text);
-    if Pattern::new(&regex).is_ok() { regex } else { format!("(?:{regex})") }
 }
 
 /// The literal text that an expression matches, if it is one.

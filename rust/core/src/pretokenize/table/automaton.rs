@@ -107,6 +107,7 @@ impl Automaton {
     }
 
     /// Whether a match covers every character of every text.
+    #[cfg(any(test, feature = "json"))]
     pub(super) fn covers_all(&self) -> bool {
         let fails = self.states_that_may_fail();
         let mut starts = (0..self.symbols - 1).map(|symbol| self.step(Self::START, symbol).next);

@@ -245,11 +245,13 @@ impl TableSplitter {
 }
 
 /// Whether a pattern is known to match all of every text.
+#[cfg(any(test, feature = "json"))]
 pub(crate) fn matches_all(regex: &str) -> bool {
     TableSplitter::new(&[regex]).is_some_and(|table| table.automaton.covers_all())
 }
 
 /// Whether a pattern is known to match printable characters of ASCII only, and to look at no others.
+#[cfg(any(test, feature = "json"))]
 pub(crate) fn is_of_ascii(regex: &str) -> bool {
     let is_printable = |&(first, last): &(u32, u32)| first > 0x20 && last < 0x7F;
     let program = Program::of(regex, Vec::new());
