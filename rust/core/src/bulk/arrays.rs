@@ -5,7 +5,6 @@
 //! writes into the result directly. Texts may come from an iterator, which is advanced only when a
 //! thread needs the next chunk.
 
-use std::iter::Sum;
 use std::ops::Range;
 use std::sync::Mutex;
 
@@ -34,35 +33,16 @@ const SAMPLE_UNITS: usize = 32;
 /// size at which they were allocated, consecutive batches reuse the same pages.
 const REUSED_ARRAY_BYTES: Range<usize> = 128 << 10..32 << 20;
 
-/// The estimated size of texts.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Size {
-    /// Bytes or characters, as [`Text::len`] counts them.
-    pub(crate) units: usize,
-    /// A generous estimate of the number of ids. Capacity is reserved for them, because growing
-    /// copies the array, and reserved memory that is never touched costs little.
-    pub(crate) ids: usize,
-}
-
-impl Size {
-    /// Assumes one id for three ASCII characters, and one for each other character.
-    pub(crate) fn of(text: &Text<'_>) -> Self {
-        // In UTF-8 a character beyond ASCII has two to four bytes, so there are at most half as
-        // many characters as bytes.
-        let sampled = text.len().clamp(1, SAMPLE_UNITS);
-        let others = text.beyond_ascii(sampled);
-        let others = if text.is_utf8() { others / 2 } else { others };
-        Self { units: text.len(), ids: text.len() / 3 + text.len() * others / sampled }
-    }
-}
-
-impl Sum for Size {
-    fn sum<I: Iterator<Item = Self>>(sizes: I) -> Self {
-        sizes.fold(Self::default(), |sum, size| Self {
-            units: sum.units + size.units,
-            ids: sum.ids + size.ids,
-        })
-    }
+/// A generous estimate of the number of ids of a text: one for three ASCII characters, and one for each
+/// other character. Capacity is reserved for them, because growing copies the array, and reserved
+/// memory that is never touched costs little.
+pub(crate) fn estimate_ids(text: &Text<'_>) -> usize {
+    // In UTF-8 a character beyond ASCII has two to four bytes, so there are at most half as many
+    // characters as bytes.
+    let sampled = text.len().clamp(1, SAMPLE_UNITS);
+    let others = text.beyond_ascii(sampled);
+    let others = if text.is_utf8() { others / 2 } else { others };
+    text.len() / 3 + text.len() * others / sampled
 }
 
 /// The concatenated ids of several texts.
@@ -141,28 +121,28 @@ impl Tokenizer {
         options: &EncodeOptions,
         threads: usize,
     ) -> Result<Arrays<T>> {
-        let size = texts.iter().map(Size::of).sum();
-        self.encode_texts(texts.iter().copied(), size, options, threads, |_| ())
+        let (units, ids) = (texts.iter().map(Text::len).sum(), texts.iter().map(estimate_ids).sum());
+        self.encode_texts(texts.iter().copied(), (units, ids), options, threads, |_| ())
     }
 
-    /// [`encode_arrays`](Self::encode_arrays) for an iterator of texts of about the given size.
+    /// [`encode_arrays`](Self::encode_arrays) for an iterator of texts of so many units and ids, about.
     /// `on_part` is called with each part of a text, in order, shortly before it is encoded.
     pub(crate) fn encode_texts<'a, T: Id>(
         &self,
         texts: impl Iterator<Item = Text<'a>> + Send,
-        size: Size,
+        (units, ids): (usize, usize),
         options: &EncodeOptions,
         threads: usize,
         mut on_part: impl FnMut(&Text<'a>) + Send,
     ) -> Result<Arrays<T>> {
-        let threads = parallel::worth(threads, size.units);
-        self.encoder().expect(size.units);
+        let threads = parallel::worth(threads, units);
+        self.encoder().expect(units);
         // Normalizing parts of a text one by one can differ from normalizing the text.
         let may_cut = threads > 1 && options.finds_none() && !self.encoder().normalizes();
         let splitter = may_cut.then(|| self.splitter());
         let parts = (0..).zip(texts).flat_map(|(number, text)| cut(number, text, splitter));
         let parts = parts.inspect(move |part| on_part(&part.text));
-        encode_parts(parts, size, threads, self.encoder(), options)
+        encode_parts(parts, (units, ids), threads, self.encoder(), options)
     }
 
     /// The number of ids of each text; faster than encoding. Fails as
@@ -179,15 +159,15 @@ impl Tokenizer {
     }
 }
 
-/// Encode parts of about the given size into one array, on up to `threads` threads.
+/// Encode parts of so many units and ids, about, into one array, on up to `threads` threads.
 fn encode_parts<'a, T: Id>(
     parts: impl Iterator<Item = Part<'a>> + Send,
-    size: Size,
+    (units, ids): (usize, usize),
     threads: usize,
     encoder: &Encoder,
     options: &EncodeOptions,
 ) -> Result<Arrays<T>> {
-    let mut ids = array::vector(size.ids);
+    let mut ids = array::vector(ids);
     let mut offsets = vec![0];
     if threads == 1 {
         let mut call = encoder.call();
@@ -199,13 +179,12 @@ fn encode_parts<'a, T: Id>(
         }
     } else {
         // Chunks of `CHUNK_UNITS`; smaller ones if there would be fewer chunks than threads.
-        let chunks = chunks(parts, size.units / threads.max(size.units / CHUNK_UNITS));
+        let chunks = chunks(parts, units / threads.max(units / CHUNK_UNITS));
         // Vectors for reuse: touching fresh memory costs more than writing the ids.
         let spare = Mutex::new(Vec::new());
         let encode = |call: &mut EncodeCall<'_>, chunk: Vec<Part<'a>>| {
-            let sizes = chunk.iter().map(|part| Size::of(&part.text));
-            let mut ids =
-                lock(&spare).pop().unwrap_or_else(|| array::vector(sizes.sum::<Size>().ids));
+            let about = chunk.iter().map(|part| estimate_ids(&part.text));
+            let mut ids = lock(&spare).pop().unwrap_or_else(|| array::vector(about.sum()));
             let mut ends = Vec::new();
             for part in chunk {
                 part.encode(call, options, &mut ids)?;

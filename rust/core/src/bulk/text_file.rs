@@ -10,7 +10,7 @@ use std::path::Path;
 
 use memchr::memmem;
 
-use crate::bulk::arrays::{Arrays, Size};
+use crate::bulk::arrays::{Arrays, estimate_ids};
 use crate::corpus::{fill, pointer};
 use crate::encode::{EncodeOptions, Id};
 use crate::error::{Error, Result};
@@ -117,10 +117,16 @@ impl Tokenizer {
         }
         let documents = || documents(&content, &file.separator);
         let text = |bytes| if file.lossy { Text::Lossy(bytes) } else { Text::Bytes(bytes) };
-        let size = content.chunks(SAMPLE_BLOCK_BYTES).map(|bytes| Size::of(&text(bytes))).sum();
+        let ids = content.chunks(SAMPLE_BLOCK_BYTES).map(|bytes| estimate_ids(&text(bytes))).sum();
         let mut passed = PassedPages { content: &content, released: 0 };
         let on_part = |part: &Text<'_>| passed.reach(part);
-        let encoded = self.encode_texts(documents().map(text), size, options, threads, on_part);
+        let encoded = self.encode_texts(
+            documents().map(text),
+            (content.len(), ids),
+            options,
+            threads,
+            on_part,
+        );
         encoded.map_err(|error| match error {
             Error::TextNotUtf8 { document, at } => {
                 // The offset in the file is needed for the message only, so it is computed from the

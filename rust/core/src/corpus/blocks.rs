@@ -5,10 +5,11 @@
 //! cut without changing its pretokens, or else with the file. The boundaries of blocks do not
 //! depend on where reading began, so the index of a block identifies it.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use memchr::{memchr, memchr_iter, memrchr};
 
@@ -71,17 +72,25 @@ impl CorpusFile {
         Ok(())
     }
 
-    /// The decompressed bytes after the first `start`, of `source` or else of the file at the path.
+    /// The decompressed bytes after the first `start`, of `source` or else of the file at the path. The
+    /// bytes read from the file are added to `packed`.
     fn open(
         &self,
         source: Option<Source>,
-        start: u64,
+        mut start: u64,
         packed: &Arc<AtomicU64>,
     ) -> io::Result<Source> {
-        match source {
-            Some(source) => stream::unpack(source, self.compression, start, packed),
-            None => stream::open(&self.path, self.compression, start, packed),
-        }
+        let source = if let Some(source) = source {
+            source
+        } else {
+            let mut file = File::open(&self.path)?;
+            if self.compression == Compression::None && start > 0 {
+                packed.fetch_add(file.seek(SeekFrom::Start(start))?, Ordering::Relaxed);
+                start = 0;
+            }
+            Box::new(file)
+        };
+        stream::unpack(source, self.compression, start, packed)
     }
 
     /// The error for this file when reading or decompressing it fails.
@@ -134,8 +143,6 @@ impl Default for Bounds {
 /// A part of a file.
 #[derive(Debug, Default)]
 pub(crate) struct FileBlock {
-    /// The index of the block among all blocks that were read.
-    pub(crate) order: u64,
     /// The position of the block in the corpus. The next block is at least three times the bytes of
     /// this one further, since an invalid byte is replaced by the three bytes of U+FFFD.
     pub(crate) position: u64,
@@ -167,8 +174,6 @@ pub(crate) struct BlockReader {
     /// The start of the next block, and its other numbers as in `FileBlock`.
     pub(crate) place: FilePlace,
     unit: u64,
-    /// The index of the next block.
-    pub(crate) order: u64,
     /// The position of the next block in the corpus.
     pub(crate) position: u64,
     /// The number of bytes read from the files, before decompression.
@@ -187,14 +192,8 @@ impl BlockReader {
         place: FilePlace,
         position: u64,
     ) -> Self {
-        let (open, unit, order, packed) = Default::default();
-        Self { files, source, bounds, skips, open, place, unit, order, position, packed }
-    }
-
-    /// Stop reading: there are no further blocks.
-    pub(crate) fn close(&mut self) {
-        self.open = None;
-        self.place = FilePlace { file: self.files.len(), ..FilePlace::default() };
+        let (open, unit, packed) = Default::default();
+        Self { files, source, bounds, skips, open, place, unit, position, packed }
     }
 
     /// The next block; `None` after the last file. Texts are cut at pretoken boundaries of
@@ -206,7 +205,6 @@ impl BlockReader {
             return Ok(None);
         }
         let mut block = FileBlock {
-            order: self.order,
             position: self.position,
             start: self.place,
             end: self.place,
@@ -222,7 +220,6 @@ impl BlockReader {
         }
         // Three positions for each byte, because a byte may be replaced by the three of U+FFFD, and
         // one more, so that an empty block has a position of its own too.
-        self.order += 1;
         self.unit += 1;
         self.position += 3 * block.bytes.len() as u64 + 1;
         self.place = block.end;
@@ -246,11 +243,7 @@ impl BlockReader {
             self.open = Some(open);
         }
         let open = self.open.as_mut().expect("opened above");
-        match file.kind {
-            FileKind::Text => open.text(splitter, block)?,
-            FileKind::Jsonl => open.lines(false, block)?,
-            FileKind::Lines => open.lines(true, block)?,
-        }
+        open.read(file.kind, splitter, block)?;
         (block.damage, block.unpacked) = (open.damage.take(), open.unpacked);
         Ok(())
     }
@@ -301,66 +294,53 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Read the next part of a text, which ends where the text may be cut.
-    fn text(&mut self, splitter: Option<&Splitter>, block: &mut FileBlock) -> io::Result<()> {
-        let bytes = &mut block.bytes;
-        memory::extend(bytes, &self.rest)?;
-        self.rest.clear();
-        let (most, mut searched) = (self.bounds.document_bytes, 0);
-        loop {
-            self.fill(bytes)?;
-            // A text that ends within the bound needs no cut.
-            let is_needed = !self.is_ended || bytes.len() > most;
-            let cut = splitter.filter(|_| is_needed).and_then(|s| last_cut(s, bytes, searched));
-            block.is_too_long = cut.is_none() && bytes.len() > most;
-            if block.is_too_long {
-                bytes.clear();
-            } else if let Some(cut) = cut.filter(|_| !self.is_ended) {
-                memory::extend(&mut self.rest, &bytes[cut..])?;
-                bytes.truncate(cut);
-            } else if !self.is_ended {
-                // The next search stops here, so a text without a cut is not searched again and
-                // again. It overlaps by a window, because a cut at the end needs the character
-                // after it.
-                searched = bytes.len().saturating_sub(CUT_WINDOW_BYTES);
-                continue;
-            }
-            block.is_last = self.is_ended || block.is_too_long;
-            block.end.byte += bytes.len() as u64;
-            return Ok(());
-        }
-    }
-
-    /// Read the next whole lines.
-    fn lines(&mut self, with_blank: bool, block: &mut FileBlock) -> io::Result<()> {
-        let bytes = &mut block.bytes;
+    /// Read the next block: a part of a text that ends where the text may be cut, or whole lines; or
+    /// the rest of the file.
+    fn read(
+        &mut self,
+        kind: FileKind,
+        splitter: Option<&Splitter>,
+        block: &mut FileBlock,
+    ) -> io::Result<()> {
+        let (bytes, is_text) = (&mut block.bytes, kind == FileKind::Text);
         memory::extend(bytes, &self.rest)?;
         self.rest.clear();
         let mut searched = 0;
-        loop {
+        let cut = loop {
             self.fill(bytes)?;
-            let cut = memrchr(b'\n', &bytes[searched..]).map(|at| searched + at + 1);
-            searched = bytes.len();
-            if let Some(cut) = cut {
-                memory::extend(&mut self.rest, &bytes[cut..])?;
-                bytes.truncate(cut);
-            } else if bytes.len() > self.bounds.document_bytes {
-                return self.skip_line(block);
-            } else if !self.is_ended {
-                continue;
+            let cut = if is_text {
+                splitter.and_then(|splitter| last_cut(splitter, bytes, searched))
+            } else {
+                memrchr(b'\n', &bytes[searched..]).map(|at| searched + at + 1)
+            };
+            block.is_too_long = cut.is_none() && bytes.len() > self.bounds.document_bytes;
+            if cut.is_some() || block.is_too_long || self.is_ended {
+                break cut;
             }
-            if self.damage.is_some() {
-                // The last line is incomplete.
-                self.rest.clear();
-                bytes.truncate(cut.unwrap_or(0));
-            }
-            let place = &mut block.end;
-            place.byte += bytes.len() as u64;
-            place.row += lines(bytes, block.start.byte == 0, with_blank).count() as u64;
-            place.line += memchr_iter(b'\n', bytes).count() as u64;
-            block.is_last = self.is_ended && self.rest.is_empty();
-            return Ok(());
+            // The next search stops here, so a text without a cut is not searched again and again. It
+            // overlaps by a window, because a cut at the end needs the character after it.
+            searched = bytes.len().saturating_sub(CUT_WINDOW_BYTES);
+        };
+        if block.is_too_long && !is_text {
+            return self.skip_line(block);
         }
+        if block.is_too_long {
+            bytes.clear();
+        } else if self.damage.is_some() && !is_text {
+            bytes.truncate(cut.unwrap_or(0)); // the last line is incomplete
+        } else if let Some(cut) = cut.filter(|_| !self.is_ended) {
+            memory::extend(&mut self.rest, &bytes[cut..])?;
+            bytes.truncate(cut);
+        }
+        block.is_last = self.is_ended || block.is_too_long;
+        let place = &mut block.end;
+        place.byte += bytes.len() as u64;
+        if !is_text {
+            let lines = lines(bytes, block.start.byte == 0, kind == FileKind::Lines);
+            place.row += lines.count() as u64;
+            place.line += memchr_iter(b'\n', bytes).count() as u64;
+        }
+        Ok(())
     }
 
     /// Skip the rest of a line that is too long, of which the block has the start; or the rest of

@@ -78,10 +78,8 @@ pub struct Documents {
     pub ends: Vec<usize>,
     /// The skipped documents in this range of rows; they have no text in `bytes` and `ends`.
     pub skipped: Vec<SkippedRows>,
-    /// The number of documents that have a text, even if it is empty.
-    with_text: usize,
-    /// The keys of the first object of the file, if it does not have the field.
-    keys: Vec<String>,
+    /// The objects, and those that have the field.
+    pub(crate) tally: FieldTally,
     /// Whether the text continues a document that began in an earlier block.
     pub(crate) is_continued: bool,
 }
@@ -130,33 +128,25 @@ impl Documents {
         file: &CorpusFile,
         options: &DocumentOptions,
     ) -> Result<()> {
-        let path = || file.path.display().to_string();
-        if block.is_too_long {
-            let reason = longer_than("document", options.bounds.document_bytes);
-            return self.skip_or_fail(0, reason, options.on_error, path);
-        }
-        if block.damage.is_some() {
+        let read = if block.is_too_long {
+            Err(invalid(longer_than("document", options.bounds.document_bytes)))
+        } else if block.damage.is_some() {
             return Ok(()); // the document is incomplete
-        }
-        if let Some(reason) = pointer(&block.bytes).filter(|_| block.start.byte == 0) {
-            return self.skip_or_fail(0, reason, options.on_error, path);
-        }
-        let valid = from_utf8(&block.bytes).map_err(|error| error.valid_up_to());
-        match (valid, options.on_error) {
-            (Err(at), OnError::Skip) => return self.skip(0, 1, not_utf8(at)),
-            (Err(at), OnError::Strict) => {
+        } else if let Some(reason) = pointer(&block.bytes).filter(|_| block.start.byte == 0) {
+            Err(invalid(reason))
+        } else {
+            // The text is the block itself, so it is not copied.
+            self.bytes = std::mem::take(&mut block.bytes);
+            self.end(0, options)
+        };
+        let path = || file.path.display().to_string();
+        match read {
+            Err(Error::TextNotUtf8 { at, .. }) if options.on_error == OnError::Strict => {
                 let start = usize::try_from(block.start.byte).unwrap_or(usize::MAX);
-                return Err(Error::FileNotUtf8 { path: path(), at: start.saturating_add(at) });
+                Err(Error::FileNotUtf8 { path: path(), at: start.saturating_add(at) })
             }
-            _ => {}
+            read => self.keep((0, 0), read, options.on_error, path),
         }
-        let is_valid = valid.is_ok();
-        // The text is the block itself, so it is not copied.
-        self.bytes = std::mem::take(&mut block.bytes);
-        if !is_valid {
-            self.replace_from(0)?;
-        }
-        self.end(0, options.doc_cap)
     }
 
     fn read_lines(
@@ -168,8 +158,8 @@ impl Documents {
         let path = || file.path.display().to_string();
         let place = |line| format!("{}, line {}", path(), block.start.line + line + 1);
         if block.is_too_long {
-            let reason = longer_than("line", options.bounds.document_bytes);
-            return self.skip_or_fail(block.start.row, reason, options.on_error, || place(0));
+            let read = Err(invalid(longer_than("line", options.bounds.document_bytes)));
+            return self.keep((0, block.start.row), read, options.on_error, || place(0));
         }
         memory::reserve(&mut self.bytes, block.bytes.len())?;
         let is_whole = file.kind == FileKind::Lines;
@@ -182,8 +172,8 @@ impl Documents {
             let start = self.bytes.len();
             let read = self.read_line(line, is_whole, options);
             self.keep((start, row), read, options.on_error, || place(index))?;
-            if is_first && self.with_text == 0 {
-                self.keys = jsonl::keys(line); // for the message that no object has the field
+            if is_first && self.tally.with_text == 0 {
+                self.tally.keys = jsonl::keys(line);
             }
         }
         Ok(())
@@ -201,8 +191,9 @@ impl Documents {
         } else {
             jsonl::read_field(line, options.field.as_bytes(), lossy, &mut self.bytes)?
         };
-        self.end_checked(start, options)?;
-        self.with_text += usize::from(has_text);
+        self.end(start, options)?;
+        self.tally.rows += 1;
+        self.tally.with_text += usize::from(has_text);
         Ok(())
     }
 
@@ -221,13 +212,14 @@ impl Documents {
             Err(invalid(Reason::new(text, DIVIDE)))
         } else {
             memory::extend(&mut self.bytes, text)?;
-            self.end_checked(start, options)
+            self.end(start, options)
         };
         let place = || format!("{}, row {row}", path.display());
         self.keep((start, row), read, options.on_error, place)
     }
 
-    /// Keep the text of a row, which was appended from `start` on if it could be read.
+    /// Keep the text of a row, which was appended from `start` on; or if it could not be read, skip
+    /// the row or fail, as `on_error` requires.
     fn keep(
         &mut self,
         (start, row): (usize, u64),
@@ -235,29 +227,30 @@ impl Documents {
         on_error: OnError,
         place: impl FnOnce() -> String,
     ) -> Result<()> {
-        match read {
-            Err(Error::Document { reason, .. }) => {
-                // A part of it may have been appended.
-                self.bytes.truncate(start);
-                self.skip_or_fail(row, reason, on_error, place)
+        let reason = match read {
+            Err(Error::Document { reason, .. }) => reason,
+            Err(Error::TextNotUtf8 { at, .. }) => {
+                Reason::new(format!("the document is not UTF-8 at byte {at}"), REPAIR)
             }
-            done => done,
+            done => return done,
+        };
+        // A part of it may have been appended.
+        self.bytes.truncate(start);
+        if on_error == OnError::Skip {
+            return self.skip(row, 1, reason);
         }
+        Err(Error::Document { place: place(), reason })
     }
 
     /// End the current text, which begins at `start`. It must be UTF-8, or is made so.
-    fn end_checked(&mut self, start: usize, options: &DocumentOptions) -> Result<()> {
-        match from_utf8(&self.bytes[start..]) {
-            Ok(_) => {}
-            Err(_) if options.on_error == OnError::Replace => self.replace_from(start)?,
-            Err(error) => return Err(invalid(not_utf8(error.valid_up_to()))),
+    fn end(&mut self, start: usize, options: &DocumentOptions) -> Result<()> {
+        if let Err(error) = from_utf8(&self.bytes[start..]) {
+            if options.on_error != OnError::Replace {
+                return Err(Error::TextNotUtf8 { document: 0, at: error.valid_up_to() });
+            }
+            self.replace_from(start)?;
         }
-        self.end(start, options.doc_cap)
-    }
-
-    /// End the current text after at most this many characters.
-    fn end(&mut self, start: usize, doc_cap: Option<usize>) -> Result<()> {
-        if let Some(most) = doc_cap {
+        if let Some(most) = options.doc_cap {
             self.bytes.truncate(start + first_chars(&self.bytes[start..], most));
         }
         memory::push(&mut self.ends, self.bytes.len())
@@ -270,20 +263,6 @@ impl Documents {
         let text = String::from_utf8_lossy(&self.bytes[start..]).into_owned();
         self.bytes.truncate(start);
         memory::extend(&mut self.bytes, text.as_bytes())
-    }
-
-    /// Skip the document at a place or fail, as `on_error` requires.
-    fn skip_or_fail(
-        &mut self,
-        row: u64,
-        reason: Reason,
-        on_error: OnError,
-        place: impl FnOnce() -> String,
-    ) -> Result<()> {
-        if on_error == OnError::Skip {
-            return self.skip(row, 1, reason);
-        }
-        Err(Error::Document { place: place(), reason })
     }
 
     /// Record rows that cannot be read as skipped; 0 rows stand for the rest of the file.
@@ -326,10 +305,6 @@ impl Documents {
     }
 }
 
-fn not_utf8(at: usize) -> Reason {
-    Reason::new(format!("the document is not UTF-8 at byte {at}"), REPAIR)
-}
-
 /// The message for a document or line that is too long and was not read to its end.
 fn longer_than(what: &str, most: usize) -> Reason {
     let text = format!("the {what} has more than the limit of {} bytes", Grouped(most));
@@ -357,32 +332,26 @@ impl DocumentSelection {
 }
 
 /// Counts the documents of a file, to detect files in which no object has the field.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct FieldTally {
     rows: usize,
+    /// The number of documents that have a text, even if it is empty.
     with_text: usize,
-    /// The keys of the first object.
+    /// The keys of the first object, if it does not have the field.
     keys: Vec<String>,
-    /// The indices of the first and the last block of the file, once they were added.
-    first: Option<u64>,
-    last: Option<u64>,
 }
 
 impl FieldTally {
-    /// Add the documents of a block.
-    pub(crate) fn add(&mut self, documents: &Documents, block: &FileBlock) {
-        self.rows += documents.ends.len();
-        self.with_text += documents.with_text;
-        if !documents.keys.is_empty() {
-            self.keys.clone_from(&documents.keys);
-        }
-        self.first = self.first.or((block.start.byte == 0).then_some(block.order));
-        self.last = self.last.or(block.is_last.then_some(block.order));
+    /// The tally of a file from a place on: what is before it may have texts.
+    pub(crate) fn of_rest(place: FilePlace) -> Self {
+        Self { with_text: usize::from(place.byte > 0), ..Self::default() }
     }
 
-    /// Whether the whole file was added, and all its blocks are before the block `order`.
-    pub(crate) fn is_complete_before(&self, order: u64) -> bool {
-        self.first.is_some() && self.last.is_some_and(|last| last < order)
+    /// Add the documents of the next block.
+    pub(crate) fn add(&mut self, mut block: Self) {
+        self.rows += block.rows;
+        self.with_text += block.with_text;
+        self.keys.append(&mut block.keys);
     }
 
     /// Fails if there were documents and none of them had a text.
@@ -449,8 +418,8 @@ impl DocumentReader {
                 continue;
             }
             let file = &self.blocks.files[block.start.file];
-            let documents = Documents::of(&mut block, file, &self.options)?;
-            self.tally.add(&documents, &block);
+            let mut documents = Documents::of(&mut block, file, &self.options)?;
+            self.tally.add(std::mem::take(&mut documents.tally));
             if block.is_last {
                 std::mem::take(&mut self.tally).check(file, &self.options.field)?;
             }

@@ -1,7 +1,7 @@
 //! Decompresses a file while it is read.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,24 +46,8 @@ const MAX_WINDOW_LOG: u32 = if cfg!(target_pointer_width = "64") { 31 } else { 3
 /// A source of bytes.
 pub(crate) type Source = Box<dyn Read + Send>;
 
-/// The decompressed bytes of a file after the first `start`. The bytes read from the file are added
-/// to `packed`.
-pub(super) fn open(
-    path: &Path,
-    compression: Compression,
-    start: u64,
-    packed: &Arc<AtomicU64>,
-) -> io::Result<Source> {
-    let mut file = File::open(path)?;
-    if compression != Compression::None || start == 0 {
-        return unpack(Box::new(file), compression, start, packed);
-    }
-    file.seek(SeekFrom::Start(start))?;
-    packed.fetch_add(start, Ordering::Relaxed);
-    unpack(Box::new(file), compression, 0, packed)
-}
-
-/// The same for a file whose compressed bytes come from `source`.
+/// The decompressed bytes of `source` after the first `start`. The bytes read from it are added to
+/// `packed`.
 pub(super) fn unpack(
     source: Source,
     compression: Compression,

@@ -2,17 +2,15 @@
 //!
 //! If there are turns, a thread reads the texts of its range into memory before it waits.
 
-use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::corpus::parquet::{RowRange, TextColumn};
 use crate::corpus::{Documents, FilePlace};
 use crate::count::Counter;
 use crate::count::job::{
-    CountJob, CountProgress, FileCountOptions, OnProgress, PartCount, Parts, Reached,
+    CountJob, CountProgress, FileCountOptions, OnProgress, PartCount, Reached,
 };
 use crate::error::Result;
-use crate::parallel::interrupt;
 
 /// The number of positions in the corpus that are reserved for a range of rows, whose size is known
 /// only after reading.
@@ -45,12 +43,22 @@ impl Counter {
     ) -> Result<()> {
         let threads = self.tables.len().min(ranges.len()).max(1);
         let of_files = (0..column.files()).map(|_| AtomicU64::new(0)).collect();
-        let (position, next) = (self.position, AtomicUsize::new(0));
-        let parts = RowRanges { column, ranges, position, next, of_files };
-        let (_, done) = self.add_parts(&parts, reached, options, threads, on_progress);
-        let started = parts.next.load(Ordering::Relaxed).min(ranges.len());
-        self.position += (started as u64 + 1) * POSITIONS_PER_RANGE;
-        done
+        let parts = RowRanges { column, ranges, of_files };
+        let position = self.position;
+        self.position += (ranges.len() as u64 + 1) * POSITIONS_PER_RANGE;
+        let count = |index: usize, part: &mut PartCount<'_, '_>| {
+            let start = position + index as u64 * POSITIONS_PER_RANGE;
+            part.positions = start..start + POSITIONS_PER_RANGE;
+            parts.count(index, part)
+        };
+        let report = |mut progress: CountProgress| {
+            let of_files = parts.of_files.iter().map(|bytes| bytes.load(Ordering::Relaxed));
+            progress.unpacked = of_files.enumerate().collect();
+            on_progress(progress)
+        };
+        let is_careful = self.tables[0].is_careful;
+        let job = CountJob::new(&self.splitter, options, is_careful, &mut self.counted, reached);
+        job.run(&mut self.tables[..threads], 0..ranges.len(), count, Ok, report)
     }
 }
 
@@ -58,10 +66,6 @@ impl Counter {
 struct RowRanges<'a> {
     column: &'a TextColumn,
     ranges: &'a [RowRange],
-    /// The position of the first range in the corpus.
-    position: u64,
-    /// The index of the next range; beyond them if no thread may take another.
-    next: AtomicUsize,
     /// The number of bytes of text read from each file.
     of_files: Vec<AtomicU64>,
 }
@@ -75,21 +79,10 @@ impl RowRanges<'_> {
         let row = (self.column.first_row(*file, *group) + rows.start) as u64;
         FilePlace { file: *file, row, ..FilePlace::default() }
     }
-}
 
-impl Parts for RowRanges<'_> {
-    type Content = usize;
-
-    fn next(&self, _: &CountJob<'_>) -> Option<(u64, Range<u64>, usize)> {
-        interrupt::poll_now().ok()?;
-        let index = self.next.fetch_add(1, Ordering::Relaxed);
-        let start = self.position + index as u64 * POSITIONS_PER_RANGE;
-        let positions = start..start + POSITIONS_PER_RANGE;
-        (index < self.ranges.len()).then_some((index as u64, positions, index))
-    }
-
-    fn count(&self, index: usize, count: &mut PartCount<'_, '_>) -> Result<()> {
-        let (range, start, job) = (&self.ranges[index], self.start(index), count.job);
+    /// Read the texts of a range, and count them.
+    fn count(&self, index: usize, part: &mut PartCount<'_, '_>) -> Result<()> {
+        let (range, start, job) = (&self.ranges[index], self.start(index), part.job);
         let held = if job.turns.is_some() { HELD_BYTES } else { REPORT_BYTES };
         let documents = &mut Documents::default();
         documents.start_at(start);
@@ -97,22 +90,13 @@ impl Parts for RowRanges<'_> {
             // Documents are counted when there are enough, before the next one is read.
             if documents.bytes.len() >= held {
                 let next = FilePlace { row, ..start };
-                count.add(documents, next, false)?;
+                part.add(documents, next, false)?;
                 documents.start_at(next);
             }
             self.of_files[range.file].fetch_add(text.len() as u64, Ordering::Relaxed);
             let place = (self.column.path(range.file), row);
             documents.read_row(place, text, &job.options.documents)
         })?;
-        count.add(documents, self.start(index + 1), true)
-    }
-
-    fn close(&self) {
-        self.next.store(self.ranges.len(), Ordering::Relaxed);
-    }
-
-    fn report(&self, progress: &mut CountProgress) {
-        let of_files = self.of_files.iter().map(|bytes| bytes.load(Ordering::Relaxed));
-        progress.unpacked = of_files.enumerate().collect();
+        part.add(documents, self.start(index + 1), true)
     }
 }

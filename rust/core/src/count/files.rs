@@ -1,17 +1,14 @@
 //! Counts the blocks of text files, which a shared reader gives out: so one large file, many small
 //! ones and compressed ones all keep all threads busy.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::iter;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use crate::corpus::{
-    BlockReader, CorpusFile, DocumentOptions, Documents, FieldTally, FileBlock, OnError,
-};
+use crate::corpus::{BlockReader, CorpusFile, Documents, FieldTally, FileBlock, OnError};
 use crate::count::Counter;
 use crate::count::job::{
-    CountJob, CountProgress, FileCountOptions, OnProgress, PartCount, Parts, Reached,
+    CountJob, CountProgress, FileCountOptions, OnProgress, PartCount, Reached,
 };
 use crate::error::{Error, Result};
 use crate::parallel::{self, lock};
@@ -37,50 +34,58 @@ impl Counter {
         on_progress: &mut OnProgress<'_>,
     ) -> Result<()> {
         let threads = parallel::worth(self.tables.len(), total_size(files));
-        let blocks = BlockReader::new(
+        let mut blocks = BlockReader::new(
             files.to_vec(),
             None,
             options.documents.reading(),
             reached.place,
             self.position,
         );
-        let packed = Arc::clone(&blocks.packed);
-        let (fields, unpacked) = Default::default();
-        let parts = FileBlocks { files, blocks: Mutex::new(blocks), fields, packed, unpacked };
-        let (end, done) = self.add_parts(&parts, reached, options, threads, on_progress);
-        self.position = lock(&parts.blocks).position;
-        parts.check_fields(&options.documents.field, end).and(done)
-    }
-
-    /// Count the parts of a corpus from the position `reached` on. Returns the number of the first
-    /// part with an error as well.
-    pub(super) fn add_parts(
-        &mut self,
-        parts: &impl Parts,
-        reached: &mut Reached,
-        options: &FileCountOptions,
-        threads: usize,
-        on_progress: &mut OnProgress<'_>,
-    ) -> (u64, Result<()>) {
-        if options.max_chars.is_some_and(|most| reached.chars > most) {
-            return (0, Ok(()));
-        }
-        let mut tables = std::mem::take(&mut self.tables);
-        let counted = [self.texts, self.text_bytes];
-        let is_careful = tables[0].is_careful;
-        let job = CountJob::new(&self.splitter, options, is_careful, *reached, counted);
-        let reported = job.run(&mut tables[..threads], parts, on_progress);
-        let (last, failure) = (job.progress(parts), lock(&job.failure).take());
-        self.tables = tables;
-        (self.texts, self.text_bytes) = (last.texts, last.text_bytes);
-        *reached = Reached { place: *lock(&job.reached), chars: last.chars };
-        self.skips.append(&lock(&job.skips));
-        let Some(failure) = failure else {
-            return (u64::MAX, reported.and_then(|()| on_progress(last)));
+        let is_whole = options.documents.doc_cap.is_none() && options.max_chars.is_none();
+        let cuts = is_whole && options.documents.on_error != OnError::Skip;
+        let splitter = cuts.then_some(&self.splitter);
+        // What the reader has read, which a report need not wait for.
+        let (packed, unpacked) = (Arc::clone(&blocks.packed), Mutex::new(Vec::new()));
+        let next = || {
+            let block = blocks.next(splitter).transpose()?;
+            if let Ok(block) = &block {
+                lock(&unpacked).push((block.start.file, block.unpacked));
+            }
+            Some(block).filter(|block| !matches!(block, Err(Error::Interrupted)))
         };
-        self.is_whole &= failure.is_clean;
-        (failure.number, reported.and(Err(failure.error)))
+        let mut tally = FieldTally::of_rest(reached.place);
+        let check = |(last, of_block): (Option<usize>, FieldTally)| {
+            tally.add(of_block);
+            let Some(file) = last else { return Ok(()) };
+            std::mem::take(&mut tally).check(&files[file], &options.documents.field)
+        };
+        let report = |mut progress: CountProgress| {
+            progress.packed = packed.load(Ordering::Relaxed);
+            progress.unpacked = std::mem::take(&mut *lock(&unpacked));
+            on_progress(progress)
+        };
+        let count = |block: Result<FileBlock>, part: &mut PartCount<'_, '_>| {
+            count_block(block?, files, part)
+        };
+        let is_careful = self.tables[0].is_careful;
+        let job = CountJob::new(&self.splitter, options, is_careful, &mut self.counted, reached);
+        let done = job.run(&mut self.tables[..threads], iter::from_fn(next), count, check, report);
+        self.position = blocks.position;
+        done
     }
+}
+
+/// Count the documents of a block. Returns their tally, and the file if the block is its last.
+fn count_block(
+    mut block: FileBlock,
+    files: &[CorpusFile],
+    part: &mut PartCount<'_, '_>,
+) -> Result<(Option<usize>, FieldTally)> {
+    let file = block.start.file;
+    let mut documents = Documents::of(&mut block, &files[file], &part.job.options.documents)?;
+    part.positions.start = block.position;
+    part.add(&mut documents, block.end, true)?;
+    Ok((block.is_last.then_some(file), documents.tally))
 }
 
 /// An estimate of the decompressed size of files: four times their size.
@@ -88,72 +93,6 @@ fn total_size(files: &[CorpusFile]) -> usize {
     let size = |file: &CorpusFile| file.path.metadata().map_or(0, |metadata| metadata.len());
     let sizes = files.iter().map(|file| usize::try_from(size(file)).unwrap_or(usize::MAX));
     sizes.fold(0, usize::saturating_add).saturating_mul(4)
-}
-
-/// The blocks of text files.
-struct FileBlocks<'a> {
-    files: &'a [CorpusFile],
-    blocks: Mutex<BlockReader>,
-    fields: Mutex<BTreeMap<usize, FieldTally>>,
-    /// What the reader has read, which a report need not wait for.
-    packed: Arc<AtomicU64>,
-    unpacked: Mutex<Vec<(usize, u64)>>,
-}
-
-impl FileBlocks<'_> {
-    /// Fails if no object has the field in a file all of whose blocks were counted and are before
-    /// the block `end`.
-    fn check_fields(&self, field: &str, end: u64) -> Result<()> {
-        let fields = lock(&self.fields);
-        let mut done = fields.iter().filter(|(_, tally)| tally.is_complete_before(end));
-        done.try_for_each(|(&file, tally)| tally.check(&self.files[file], field))
-    }
-}
-
-impl Parts for FileBlocks<'_> {
-    type Content = FileBlock;
-
-    fn next(&self, job: &CountJob<'_>) -> Option<(u64, Range<u64>, FileBlock)> {
-        let DocumentOptions { doc_cap, on_error, .. } = job.options.documents;
-        let is_whole = doc_cap.is_none() && job.options.max_chars.is_none();
-        let cuts = is_whole && on_error != OnError::Skip;
-        let mut blocks = lock(&self.blocks);
-        let next = blocks.next(cuts.then_some(job.splitter));
-        let number = blocks.order; // of a block that could not be read
-        if let Ok(Some(block)) = &next {
-            // Still under the lock, so that these numbers rise for each file.
-            lock(&self.unpacked).push((block.start.file, block.unpacked));
-        }
-        drop(blocks);
-        let block = next.unwrap_or_else(|error| {
-            if error != Error::Interrupted {
-                self.close();
-                job.fail(number, error, true);
-            }
-            None
-        });
-        block.map(|block| (block.order, block.position..u64::MAX, block))
-    }
-
-    fn count(&self, mut block: FileBlock, count: &mut PartCount<'_, '_>) -> Result<()> {
-        let file = block.start.file;
-        let options = &count.job.options.documents;
-        let mut documents = Documents::of(&mut block, &self.files[file], options)?;
-        let counted = count.add(&mut documents, block.end, true);
-        if !count.is_clean {
-            lock(&self.fields).entry(file).or_default().add(&documents, &block);
-        }
-        counted
-    }
-
-    fn close(&self) {
-        lock(&self.blocks).close();
-    }
-
-    fn report(&self, progress: &mut CountProgress) {
-        progress.packed = self.packed.load(Ordering::Relaxed);
-        progress.unpacked = std::mem::take(&mut *lock(&self.unpacked));
-    }
 }
 
 #[cfg(test)]

@@ -9,13 +9,14 @@
 //! its part, before it counts them.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::corpus::{DocumentOptions, Documents, FilePlace, SkippedRows};
 use crate::count::table::CountTable;
 use crate::error::{Error, Result};
-use crate::parallel::{self, interrupt, lock};
+use crate::machine::Instant;
+use crate::parallel::{self, POLL_INTERVAL, interrupt, lock};
 use crate::pretokenize::Splitter;
 
 /// How files are counted.
@@ -55,58 +56,41 @@ pub struct CountProgress {
 /// Receives the progress of counting files; its error ends the counting.
 pub(super) type OnProgress<'a> = dyn FnMut(CountProgress) -> Result<()> + Send + 'a;
 
-/// The parts of a corpus, which several threads read.
-pub(super) trait Parts: Sync {
-    /// What a part contains.
-    type Content;
-
-    /// The next part, if there is one: its number, its positions in the corpus, and its content.
-    fn next(&self, job: &CountJob<'_>) -> Option<(u64, Range<u64>, Self::Content)>;
-
-    /// Read the documents of a part, and pass them to `count`.
-    fn count(&self, content: Self::Content, count: &mut PartCount<'_, '_>) -> Result<()>;
-
-    /// There are no further parts.
-    fn close(&self);
-
-    /// Add what was read to the progress.
-    fn report(&self, progress: &mut CountProgress);
+/// What a counter has counted, without the pretokens.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    pub(super) texts: u64,
+    pub(super) text_bytes: u64,
+    /// The skipped documents.
+    pub(super) skips: Skips,
+    /// Whether a batch or a part was left in the middle.
+    pub(super) is_partial: bool,
 }
 
 /// What the threads share, whatever they read.
 pub(super) struct CountJob<'a> {
     pub(super) options: &'a FileCountOptions,
-    pub(super) splitter: &'a Splitter,
+    splitter: &'a Splitter,
     /// Whether documents are first split without counting, to find out if splitting fails.
     splits_first: bool,
     pub(super) turns: Option<Turns>,
-    pub(super) failure: Mutex<Option<Failure>>,
-    pub(super) skips: Mutex<Skips>,
-    /// The texts, their bytes, and the characters, if they are limited, that were counted.
-    counted: [AtomicU64; 3],
-    /// The end of the last documents that were counted.
-    pub(super) reached: Mutex<FilePlace>,
-}
-
-/// The first error in the order of the parts.
-pub(super) struct Failure {
-    /// The number of the part.
-    pub(super) number: u64,
-    pub(super) error: Error,
-    /// Whether nothing of the part, and nothing after it, was counted.
-    pub(super) is_clean: bool,
+    /// Whether no further part is begun.
+    is_closed: AtomicBool,
+    /// Whether parts are left in the middle.
+    is_stopped: AtomicBool,
+    /// What was counted, and the end of the last documents that were.
+    counted: Mutex<(&'a mut Counted, &'a mut Reached)>,
 }
 
 impl<'a> CountJob<'a> {
-    /// A job that goes on at a position, after these numbers of texts and bytes. Parts are counted
-    /// in turns if there is a limit, or if the counter is careful; a careful counter also splits
-    /// documents first, if the pattern may fail.
+    /// A job that goes on where `reached` is. Parts are counted in turns if there is a limit, or if the
+    /// counter is careful; a careful counter also splits documents first, if the pattern may fail.
     pub(super) fn new(
         splitter: &'a Splitter,
         options: &'a FileCountOptions,
         is_careful: bool,
-        reached: Reached,
-        [texts, bytes]: [u64; 2],
+        counted: &'a mut Counted,
+        reached: &'a mut Reached,
     ) -> Self {
         let in_turns = is_careful || options.max_chars.is_some();
         let changed = Condvar::new();
@@ -115,76 +99,88 @@ impl<'a> CountJob<'a> {
             splitter,
             splits_first: is_careful && splitter.may_fail(),
             turns: in_turns.then_some(Turns { open: Mutex::new(0..u64::MAX), changed }),
-            failure: Mutex::default(),
-            skips: Mutex::default(),
-            counted: [texts, bytes, reached.chars].map(AtomicU64::new),
-            reached: Mutex::new(reached.place),
+            is_closed: options.max_chars.is_some_and(|most| reached.chars > most).into(),
+            is_stopped: false.into(),
+            counted: Mutex::new((counted, reached)),
         }
     }
 
-    /// Count all parts, with each table in a thread of its own. `on_progress` is called regularly; its
-    /// error is returned, and stops the threads.
-    pub(super) fn run<P: Parts>(
+    /// Count parts, with each table in a thread of its own. `count` reads the documents of a part and
+    /// passes them to [`PartCount::add`]; what it returns goes to `take`, in the order of the parts.
+    /// `on_progress` is called regularly.
+    ///
+    /// Returns the error of the first part that has one, after which no further part is begun. An error
+    /// of `take` or `on_progress` also stops the parts that are being counted.
+    pub(super) fn run<P: Send, R: Send>(
         &self,
         tables: &mut [CountTable],
-        parts: &P,
-        on_progress: &mut OnProgress<'_>,
+        parts: impl Iterator<Item = P> + Send,
+        count: impl Fn(P, &mut PartCount<'_, '_>) -> Result<R> + Sync,
+        mut take: impl FnMut(R) -> Result<()>,
+        mut on_progress: impl FnMut(CountProgress) -> Result<()>,
     ) -> Result<()> {
         let threads = tables.len();
         let tables = Mutex::new(tables.iter_mut().collect::<Vec<_>>());
-        let table = || lock(&tables).pop();
-        let run = |table: &mut Option<&mut CountTable>, ()| {
-            if let Some(table) = table {
-                self.count_parts(table, parts);
-            }
+        let table = || lock(&tables).pop().expect("there is a table for each thread");
+        let is_open = || !self.is_closed.load(Ordering::Relaxed);
+        let parts = (0..).zip(parts).map_while(|part| is_open().then_some(part));
+        let work = |table: &mut &mut CountTable, (number, part)| {
+            self.count_part(table, number, |of_part| count(part, of_part))
         };
-        let report = |_| on_progress(self.progress(parts));
-        parallel::ordered(vec![(); threads], threads, 0, |()| 0, table, run, report)
+        let (mut first, mut reported) = (Ok(()), Instant::now());
+        let sink = |part: Option<Result<Option<R>>>| {
+            let is_due = part.is_none() || reported.elapsed() >= POLL_INTERVAL;
+            let mut done = part.map_or(Ok(()), |part| part?.map_or(Ok(()), &mut take));
+            if is_due && done.is_ok() && first.is_ok() {
+                done = on_progress(self.progress());
+                reported = Instant::now();
+            }
+            if done.is_err() && first.is_ok() {
+                self.is_closed.store(true, Ordering::Relaxed);
+                self.is_stopped.store(true, Ordering::Relaxed);
+                first = done;
+            }
+            Ok::<(), Error>(())
+        };
+        parallel::ordered(parts, threads, 0, |_| 0, table, work, sink)?;
+        first.and_then(|()| on_progress(self.progress()))
     }
 
-    /// Count one part after another.
-    fn count_parts<P: Parts>(&self, table: &mut CountTable, parts: &P) {
-        while let Some((number, positions, content)) = parts.next(self) {
-            let (is_clean, is_over) = (true, false);
-            let mut count = PartCount { job: self, table, number, positions, is_clean, is_over };
-            if let Err(error) = parts.count(content, &mut count) {
-                let PartCount { is_clean, is_over, .. } = count;
-                parts.close();
-                if error != Error::Interrupted || !is_over {
-                    self.fail(number, error, is_clean);
-                }
-            }
+    /// Count a part; returns nothing if it was not needed to its end.
+    fn count_part<R>(
+        &self,
+        table: &mut CountTable,
+        number: u64,
+        count: impl FnOnce(&mut PartCount<'_, '_>) -> Result<R>,
+    ) -> Result<Option<R>> {
+        let (positions, is_clean, is_over) = (0..u64::MAX, true, false);
+        let mut part = PartCount { job: self, table, number, positions, is_clean, is_over };
+        let done = count(&mut part).map(Some);
+        let PartCount { is_clean, is_over, .. } = part;
+        let Err(error) = done else { return done };
+        self.is_closed.store(true, Ordering::Relaxed);
+        self.turns.iter().for_each(|turns| turns.end_before(number));
+        if is_over && error == Error::Interrupted {
+            return Ok(None);
         }
+        lock(&self.counted).0.is_partial |= self.turns.is_none() || !is_clean;
+        Err(error)
     }
 
     /// Drop the documents beyond the limit. Returns whether there are more characters than that.
     fn limit(&self, documents: &mut Documents) -> bool {
         let Some(most) = self.options.max_chars else { return false };
-        // Only the thread whose turn it is comes here, so a load and a store need no lock. After the
-        // turn that exceeds the limit there is none, so `before` is at most the limit.
-        let before = self.counted[2].load(Ordering::Relaxed);
-        let chars = before + documents.limit(most - before);
-        self.counted[2].store(chars, Ordering::Relaxed);
-        chars > most
+        // After the turn that exceeds the limit there is none, so the difference is not negative.
+        let chars = &mut lock(&self.counted).1.chars;
+        *chars += documents.limit(most - *chars);
+        *chars > most
     }
 
-    /// The progress so far.
-    pub(super) fn progress(&self, parts: &impl Parts) -> CountProgress {
-        let [texts, text_bytes, chars] =
-            self.counted.each_ref().map(|number| number.load(Ordering::Relaxed));
-        let mut progress = CountProgress { texts, text_bytes, chars, ..CountProgress::default() };
-        parts.report(&mut progress);
-        progress
-    }
-
-    /// Record the error of a part, of which nothing was counted if it `is_clean`.
-    pub(super) fn fail(&self, number: u64, error: Error, is_clean: bool) {
-        self.turns.iter().for_each(|turns| turns.end_before(number));
-        let is_clean = is_clean && self.turns.is_some();
-        let mut first = lock(&self.failure);
-        if first.as_ref().is_none_or(|first| number < first.number) {
-            *first = Some(Failure { number, error, is_clean });
-        }
+    /// The progress so far, without what was read.
+    fn progress(&self) -> CountProgress {
+        let (Counted { texts, text_bytes, .. }, Reached { chars, .. }) = &*lock(&self.counted);
+        let (packed, unpacked) = Default::default();
+        CountProgress { texts: *texts, text_bytes: *text_bytes, chars: *chars, packed, unpacked }
     }
 }
 
@@ -195,9 +191,9 @@ pub(super) struct PartCount<'j, 'a> {
     number: u64,
     /// The positions of the next texts in the corpus. All bytes beyond them share the last one, which
     /// is exact as well, because a single thread reads them in order.
-    positions: Range<u64>,
+    pub(super) positions: Range<u64>,
     /// Whether nothing of the part was counted.
-    pub(super) is_clean: bool,
+    is_clean: bool,
     /// Whether this or an earlier part had the last text, or was left in the middle.
     is_over: bool,
 }
@@ -213,9 +209,10 @@ impl PartCount<'_, '_> {
         is_last: bool,
     ) -> Result<()> {
         let job = self.job;
-        if !is_last && interrupt::poll_now().is_err() {
+        let is_stopped =
+            || job.is_stopped.load(Ordering::Relaxed) || interrupt::poll_now().is_err();
+        if !is_last && is_stopped() {
             // With turns, what remains of the part can be counted later.
-            job.turns.iter().for_each(|turns| turns.end_before(self.number));
             self.is_over = job.turns.is_some();
             return Err(Error::Interrupted);
         }
@@ -233,13 +230,11 @@ impl PartCount<'_, '_> {
             self.table.add_text(job.splitter, text, position)?;
         }
         self.positions.start += documents.bytes.len() as u64;
-        let texts = documents.ends.len() - usize::from(documents.is_continued);
-        for (counted, more) in job.counted.iter().zip([texts, documents.bytes.len()]) {
-            counted.fetch_add(more as u64, Ordering::Relaxed);
-        }
-        lock(&job.skips).add(&documents.skipped);
-        let mut reached = lock(&job.reached);
-        *reached = end.max(*reached);
+        let (counted, reached) = &mut *lock(&job.counted);
+        counted.texts += (documents.ends.len() - usize::from(documents.is_continued)) as u64;
+        counted.text_bytes += documents.bytes.len() as u64;
+        counted.skips.add(&documents.skipped);
+        reached.place = end.max(reached.place);
         self.is_over = is_over;
         if is_over { Err(Error::Interrupted) } else { Ok(()) }
     }
@@ -253,10 +248,7 @@ impl PartCount<'_, '_> {
             return Err(Error::Interrupted);
         }
         let is_over = self.job.limit(documents);
-        if is_over {
-            turns.end_before(self.number + 1);
-        }
-        if is_last {
+        if is_last && !is_over {
             turns.pass(self.number);
         }
         Ok(is_over)

@@ -19,15 +19,15 @@ mod table;
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 pub use counts::Counts;
 pub(crate) use counts::DistinctRows;
-use job::Skips;
+use job::{Counted, Skips};
 use spill::Spill;
 use table::CountTable;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::parallel::lock;
 use crate::pretokenize::{Pattern, Splitter};
 use crate::text::Text;
@@ -54,14 +54,9 @@ pub struct Counter {
     splitter: Splitter,
     /// One table per thread; each sees its own share of the texts.
     tables: Vec<CountTable>,
-    texts: u64,
-    text_bytes: u64,
+    counted: Counted,
     /// The position of the next text. Positions rise, and may have gaps.
     position: u64,
-    /// Whether each batch was counted completely.
-    is_whole: bool,
-    /// The skipped documents.
-    skips: Skips,
 }
 
 impl Counter {
@@ -71,8 +66,7 @@ impl Counter {
         let threads = threads.clamp(1, parallel::MAX_THREADS);
         memory::check(threads * CountTable::EMPTY_BYTES)?;
         let tables = (0..threads).map(|_| CountTable::default()).collect();
-        let (texts, text_bytes, position, skips) = Default::default();
-        Ok(Self { splitter, tables, texts, text_bytes, position, is_whole: true, skips })
+        Ok(Self { splitter, tables, counted: Counted::default(), position: 0 })
     }
 
     /// Split all texts of a batch before any of them is counted, if the pattern may fail, so that
@@ -94,10 +88,8 @@ impl Counter {
     /// texts of one call and a single pretoken.
     #[must_use]
     pub fn with_memory_limit(mut self, bytes: usize, folder: &Path) -> Self {
-        let memory = bytes / self.tables.len();
-        for (thread, table) in self.tables.iter_mut().enumerate() {
-            table.spill = Some(Spill::new(memory, folder, thread));
-        }
+        let spill = Arc::new(Spill::new(bytes / self.tables.len(), folder));
+        self.tables.iter_mut().for_each(|table| table.spill = Some(Arc::clone(&spill)));
         self
     }
 
@@ -115,16 +107,16 @@ impl Counter {
             let done = parallel::run(shares.map(|range| || split(range)));
             done.into_iter().collect::<Result<()>>()?;
         }
-        self.is_whole = false;
+        let was_partial = std::mem::replace(&mut self.counted.is_partial, true);
         self.add_texts(texts)?;
-        self.is_whole = true;
+        self.counted.is_partial = was_partial;
         Ok(())
     }
 
     /// Whether each batch of texts was counted completely or rejected as a whole.
     #[doc(hidden)]
     pub fn is_whole(&self) -> bool {
-        self.is_whole
+        !self.counted.is_partial
     }
 
     fn add_texts(&mut self, texts: &[&str]) -> Result<()> {
@@ -146,8 +138,8 @@ impl Counter {
         };
         let jobs = self.tables[..threads].iter_mut().map(|table| || work(table));
         parallel::run(jobs).into_iter().collect::<Result<()>>()?;
-        self.texts += texts.len() as u64;
-        self.text_bytes += size as u64;
+        self.counted.texts += texts.len() as u64;
+        self.counted.text_bytes += size as u64;
         self.position += size as u64;
         Ok(())
     }
@@ -173,34 +165,32 @@ impl Counter {
 
     /// The number of texts that were added.
     pub fn texts(&self) -> u64 {
-        self.texts
+        self.counted.texts
     }
 
     /// The number of bytes of text that were added.
     pub fn text_bytes(&self) -> u64 {
-        self.text_bytes
+        self.counted.text_bytes
     }
 
     /// The documents skipped since the last call: their number, and the first of them.
     #[doc(hidden)]
     pub fn take_skips(&mut self) -> Skips {
-        std::mem::take(&mut self.skips)
+        std::mem::take(&mut self.counted.skips)
     }
 
     /// Add up the tables of the threads. Fails only if there is a memory limit, and a file cannot
     /// be written or read.
     pub fn finish(mut self) -> Result<Counts> {
-        let Some(first) = &self.tables[0].spill else { return table::merge(self.tables) };
-        let (folder, limit) = (first.folder.clone(), first.memory * self.tables.len());
-        let memory: usize = self.tables.iter().map(CountTable::memory).sum();
-        let mut spills = self.tables.iter().filter_map(|table| table.spill.as_ref());
+        let Some(spill) = self.tables[0].spill.clone() else { return table::merge(self.tables) };
+        let (threads, memory) = (self.tables.len(), self.tables.iter().map(CountTable::memory));
         // Until a block of a table is freed, its rows are in the counts as well.
-        if 4 * memory <= limit && !spills.any(Spill::is_used) {
+        if 4 * memory.sum::<usize>() <= spill.memory * threads && !spill.is_used() {
             return table::merge(self.tables);
         }
         self.tables.iter_mut().try_for_each(CountTable::spill)?;
-        let spills = self.tables.into_iter().filter_map(|table| table.spill).collect();
-        spill::merge(spills, &folder, limit).map_err(|error| Error::of_spill(&folder, &error))
+        drop(self.tables);
+        spill.merge(threads)
     }
 }
 

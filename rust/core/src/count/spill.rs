@@ -2,10 +2,10 @@
 //! occurrence.
 //!
 //! A row is a pretoken with its count and the position in the corpus where it was first seen. A
-//! hash of the pretoken divides rows into [`PARTITIONS`] partitions, so all rows of a pretoken are
-//! in one partition. Each thread of [`merge`] adds up one partition at a time and writes it in
-//! order of first occurrence; then one thread merges the sorted partitions. Each thread holds at
-//! most one partition in memory, and there is one read buffer for each partition.
+//! hash of the pretoken divides rows into [`PARTITIONS`] partitions, each with a file, so all rows of
+//! a pretoken are in one file. In the end each file is read into memory and written again, with rows
+//! added up and in order of first occurrence, by several threads at once; then one thread merges the
+//! files.
 
 #![expect(unsafe_code, reason = "counts that exceed the memory limit are mapped")]
 
@@ -13,9 +13,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
 use std::hash::BuildHasher;
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::ops::Range;
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -24,151 +24,102 @@ use crate::count::counts::Counts;
 use crate::count::hot::Seen;
 use crate::error::{Error, Result};
 use crate::machine::array::FileBytes;
-use crate::{memory, parallel};
+use crate::memory;
+use crate::parallel::{self, lock};
 
-/// The number of partitions; each has a file that is open during the merge.
+/// The number of partitions; each has an open file, once it has rows.
 const PARTITIONS: usize = 64;
 
-/// Rows are written when this many bytes are buffered.
-const BUFFER_BYTES: usize = 1 << 20;
-
-/// The memory limit of one thread, and the rows that it has spilled.
+/// The memory limit, and the rows that the threads have spilled.
 #[derive(Debug)]
 pub(super) struct Spill {
-    /// The limit in bytes.
+    /// The limit of one thread in bytes.
     pub(super) memory: usize,
-    /// An empty folder, in which the thread has a file with its index.
-    pub(super) folder: PathBuf,
-    thread: usize,
-    /// The number of bytes in the file, which exists once rows were written.
-    written: u64,
-    /// The ranges of the file that hold the rows of each partition.
-    sections: Vec<Vec<Range<u64>>>,
-    /// The rows of each partition that are not yet written.
-    buffers: Vec<Vec<u8>>,
-    buffered: usize,
+    /// An empty folder for the files.
+    folder: PathBuf,
+    files: [Mutex<Option<BufWriter<File>>>; PARTITIONS],
 }
 
 impl Spill {
-    /// A limit of `memory` bytes for the thread with the index `thread`.
-    pub(super) fn new(memory: usize, folder: &Path, thread: usize) -> Self {
-        let (sections, buffers) = (vec![Vec::new(); PARTITIONS], vec![Vec::new(); PARTITIONS]);
-        let folder = folder.to_owned();
-        Self { memory, folder, thread, written: 0, sections, buffers, buffered: 0 }
+    /// A limit of `memory` bytes for each thread.
+    pub(super) fn new(memory: usize, folder: &Path) -> Self {
+        let files = [const { Mutex::new(None) }; PARTITIONS];
+        Self { memory, folder: folder.to_owned(), files }
     }
 
-    /// Whether rows were written.
+    /// Whether there are rows.
     pub(super) fn is_used(&self) -> bool {
-        self.written > 0
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.join(format!("rows-{}", self.thread))
+        self.files.iter().any(|file| lock(file).is_some())
     }
 
     /// Append a row.
-    pub(super) fn push(&mut self, pretoken: &[u8], seen: Seen) -> Result<()> {
-        // All threads use the same hash, so they agree on the partition of a pretoken.
+    pub(super) fn push(&self, pretoken: &[u8], seen: Seen) -> Result<()> {
         let hash = FixedState::default().hash_one(pretoken);
         let partition = usize::try_from(hash % PARTITIONS as u64).expect("below 64");
-        encode(&mut self.buffers[partition], pretoken, seen)?;
-        self.buffered += ROW_BYTES + pretoken.len();
-        if self.buffered >= BUFFER_BYTES { self.flush() } else { Ok(()) }
+        let path = || self.folder.join(format!("partition-{partition}"));
+        let mut file = lock(&self.files[partition]);
+        let file = match &mut *file {
+            Some(file) => Ok(file),
+            none => File::create_new(path()).map(|file| none.insert(BufWriter::new(file))),
+        };
+        let written = file.and_then(|file| write_row(file, pretoken, seen));
+        written.map_err(|error| Error::of_spill(&path(), &error))
     }
 
-    /// The size of a partition in bytes.
-    fn bytes(&self, partition: usize) -> u64 {
-        self.sections[partition].iter().map(|section| section.end - section.start).sum()
+    /// Add up all rows to counts in order of first occurrence. Up to `threads` threads use at most about
+    /// the limit of as many, and counts of more than half of that stay on disk.
+    pub(super) fn merge(&self, threads: usize) -> Result<Counts> {
+        self.merge_files(threads).map_err(|error| Error::of_spill(&self.folder, &error))
     }
 
-    /// Write the rows that are not yet written.
-    pub(super) fn flush(&mut self) -> Result<()> {
-        self.append().map_err(|error| Error::of_spill(&self.path(), &error))
-    }
-
-    fn append(&mut self) -> io::Result<()> {
-        let mut file = File::options().append(true).create(true).open(self.path())?;
-        for (buffer, sections) in self.buffers.iter_mut().zip(&mut self.sections) {
-            file.write_all(buffer)?;
-            let start = self.written;
-            self.written += buffer.len() as u64;
-            sections.push(start..self.written);
-            // Releases the memory, because a single row can be long.
-            *buffer = Vec::new();
-        }
-        self.buffered = 0;
-        Ok(())
-    }
-
-    /// Call `action` with every row of a partition.
-    fn read(&self, partition: usize, mut action: impl FnMut(&[u8], Seen)) -> io::Result<()> {
-        // Each thread reads at its own place of the file.
-        let mut file = File::open(self.path())?;
-        let mut pretoken = Vec::new();
-        for section in &self.sections[partition] {
-            file.seek(SeekFrom::Start(section.start))?;
-            let mut rows = BufReader::new((&file).take(section.end - section.start));
-            while let Some(seen) = decode(&mut rows, &mut pretoken)? {
-                action(&pretoken, seen);
-            }
-        }
-        Ok(())
+    fn merge_files(&self, threads: usize) -> io::Result<Counts> {
+        let files = self.files.iter().filter_map(|file| lock(file).take());
+        let files = files.map(|file| file.into_inner().map_err(io::IntoInnerError::into_error));
+        let files = files.collect::<io::Result<Vec<_>>>()?;
+        let limit = self.memory * threads;
+        let memory = files.iter().map(sort_memory).collect::<io::Result<Vec<_>>>()?;
+        let largest = memory.into_iter().max().unwrap_or(0);
+        let threads = (limit / largest.max(1)).clamp(1, threads);
+        let jobs = (0..threads).map(|thread| {
+            let mut files = files.iter().skip(thread).step_by(threads);
+            move || files.try_for_each(sort)
+        });
+        parallel::run(jobs).into_iter().collect::<io::Result<()>>()?;
+        let mut counts = CountsWriter::create(&self.folder)?;
+        merge_sorted(files.into_iter().map(BufReader::new).collect(), &mut counts)?;
+        counts.finish(limit / 2)
     }
 }
 
-/// Add up the rows of all `spills`, each of which was flushed, to counts in order of first
-/// occurrence. Creates further files in `folder`. The threads use at most about `limit` bytes, and
-/// counts of more than half of that stay on disk.
-pub(super) fn merge(spills: Vec<Spill>, folder: &Path, limit: usize) -> io::Result<Counts> {
-    let largest = (0..PARTITIONS).map(|partition| partition_memory(&spills, partition)).max();
-    let threads = (limit / largest.unwrap_or(0).max(1)).clamp(1, spills.len().max(1));
-    let sort = |partition| sort_partition(&spills, partition, folder);
-    let jobs = (0..threads).map(|thread| {
-        move || (thread..PARTITIONS).step_by(threads).map(sort).collect::<io::Result<Vec<_>>>()
-    });
-    let sorted = parallel::run(jobs).into_iter().collect::<io::Result<Vec<_>>>()?;
-    drop(spills);
-    let mut counts = CountsWriter::create(folder)?;
-    merge_sorted(sorted.into_iter().flatten().collect(), &mut counts)?;
-    counts.finish(limit / 2)
+/// The approximate memory that sorting a file takes, in bytes: a row also takes memory in the table,
+/// for its boxed pretoken, and in the sorted list.
+fn sort_memory(file: &File) -> io::Result<usize> {
+    let bytes = file.metadata()?.len();
+    Ok(usize::try_from(bytes).unwrap_or(usize::MAX).saturating_mul(4))
 }
 
-/// The approximate memory that sorting a partition takes, in bytes: a row also takes memory in the
-/// table, for its boxed pretoken, and in the sorted list.
-fn partition_memory(spills: &[Spill], partition: usize) -> usize {
-    let bytes: u64 = spills.iter().map(|spill| spill.bytes(partition)).sum();
-    usize::try_from(bytes).unwrap_or(usize::MAX).saturating_mul(4)
-}
-
-/// Add up the rows of one partition and write them in order of first occurrence.
-fn sort_partition(
-    spills: &[Spill],
-    partition: usize,
-    folder: &Path,
-) -> io::Result<BufReader<File>> {
-    memory::check(partition_memory(spills, partition))?;
+/// Add up the rows of a file, and write them again in order of first occurrence.
+fn sort(mut file: &File) -> io::Result<()> {
+    memory::check(sort_memory(file)?)?;
     let mut table: HashMap<Box<[u8]>, Seen, FixedState> = HashMap::default();
+    file.rewind()?;
+    let (mut rows, mut pretoken) = (BufReader::new(file), Vec::new());
     // The same pretoken may have been spilled by several threads, and by one of them several times.
-    for spill in spills {
-        spill.read(partition, |pretoken, seen| match table.get_mut(pretoken) {
+    while let Some(seen) = read_row(&mut rows, &mut pretoken)? {
+        match table.get_mut(&*pretoken) {
             Some(sum) => sum.add(seen),
-            None => drop(table.insert(pretoken.into(), seen)),
-        })?;
+            None => drop(table.insert((&*pretoken).into(), seen)),
+        }
     }
     let mut rows: Vec<_> = table.into_iter().collect();
     rows.sort_unstable_by_key(|(_, seen)| seen.first);
-    let path = folder.join(format!("partition-{partition}"));
-    let file = File::options().read(true).write(true).create_new(true).open(path)?;
-    let mut out = BufWriter::new(file);
-    let mut bytes = Vec::new();
-    for (pretoken, seen) in rows {
-        bytes.clear();
-        encode(&mut bytes, &pretoken, seen)?;
-        out.write_all(&bytes)?;
-    }
-    let mut file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    file.set_len(0)?;
     file.rewind()?;
-    Ok(BufReader::new(file))
+    let mut out = BufWriter::new(file);
+    rows.iter().try_for_each(|(pretoken, seen)| write_row(&mut out, pretoken, *seen))?;
+    out.flush()?;
+    drop(out);
+    file.rewind()
 }
 
 /// Merge sorted partitions.
@@ -182,12 +133,12 @@ fn merge_sorted(
     let mut next = BinaryHeap::new();
     // The heap and the pretokens are arguments, because the loop below uses them too.
     let mut read = |partition: usize, pretokens: &mut [Vec<u8>], next: &mut BinaryHeap<_>| {
-        if let Some(seen) = decode(&mut partitions[partition], &mut pretokens[partition])? {
+        if let Some(seen) = read_row(&mut partitions[partition], &mut pretokens[partition])? {
             next.push(Reverse((seen.first, partition, seen.count)));
         }
         io::Result::Ok(())
     };
-    for partition in 0..PARTITIONS {
+    for partition in 0..pretokens.len() {
         read(partition, &mut pretokens, &mut next)?;
     }
     while let Some(Reverse((_, partition, count))) = next.pop() {
@@ -197,20 +148,16 @@ fn merge_sorted(
     Ok(())
 }
 
-/// The bytes of a row without its pretoken: first position, count, length.
-const ROW_BYTES: usize = 24;
-
-fn encode(out: &mut Vec<u8>, pretoken: &[u8], seen: Seen) -> Result<()> {
-    memory::reserve(out, ROW_BYTES + pretoken.len())?;
+/// Write a row: its first position, its count, the length of the pretoken, and the pretoken.
+fn write_row(file: &mut impl Write, pretoken: &[u8], seen: Seen) -> io::Result<()> {
     for number in [seen.first, seen.count, pretoken.len() as u64] {
-        out.extend_from_slice(&number.to_le_bytes());
+        file.write_all(&number.to_le_bytes())?;
     }
-    out.extend_from_slice(pretoken);
-    Ok(())
+    file.write_all(pretoken)
 }
 
-/// Read one row, its pretoken into a buffer; `None` at the end.
-fn decode(rows: &mut BufReader<impl Read>, pretoken: &mut Vec<u8>) -> io::Result<Option<Seen>> {
+/// Read a row, its pretoken into a buffer; `None` at the end.
+fn read_row(rows: &mut BufReader<impl Read>, pretoken: &mut Vec<u8>) -> io::Result<Option<Seen>> {
     if io::BufRead::fill_buf(rows)?.is_empty() {
         return Ok(None);
     }

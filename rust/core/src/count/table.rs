@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::ops::Range;
+use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
@@ -27,7 +28,7 @@ pub(super) struct CountTable {
     short: ShortRows,
     long: LongRows,
     /// The memory limit, and what exceeds it; `None` for no limit.
-    pub(super) spill: Option<Spill>,
+    pub(super) spill: Option<Arc<Spill>>,
     /// Whether each text is counted completely or not at all.
     pub(super) is_careful: bool,
     /// Counts of frequent short pretokens that are not yet added to their rows.
@@ -150,17 +151,15 @@ impl CountTable {
     pub(super) fn spill(&mut self) -> Result<()> {
         // First, because the entries of the hot table refer to the rows that are dropped below.
         self.flush_hot();
-        let Some(spill) = &mut self.spill else { return Ok(()) };
+        let Some(spill) = &self.spill else { return Ok(()) };
         let mut bytes = Vec::new();
         for (key, seen) in std::mem::take(&mut self.short).into_rows() {
             bytes.clear();
             key.write(&mut bytes);
             spill.push(&bytes, seen)?;
         }
-        for (pretoken, seen) in std::mem::take(&mut self.long).iter() {
-            spill.push(pretoken, seen)?;
-        }
-        spill.flush()
+        let long = std::mem::take(&mut self.long);
+        long.iter().try_for_each(|(pretoken, seen)| spill.push(pretoken, seen))
     }
 }
 

@@ -13,15 +13,15 @@ mod team;
 
 pub use interrupt::with_poll;
 pub use ordered::ordered;
-pub(crate) use team::Padded;
 pub use team::{MAX_THREADS, lock, shares, team, worth};
+pub(crate) use team::{POLL_INTERVAL, Padded};
 
 use std::sync::Mutex;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 
 use interrupt::Stop;
-use team::{POLL_INTERVAL, join, start};
+use team::{join, start};
 
 /// The number of threads that this process can run at once; 1 if the system does not report it.
 pub fn available() -> usize {

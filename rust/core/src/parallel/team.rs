@@ -152,7 +152,7 @@ pub const MAX_THREADS: usize = 1 << 10;
 const THREAD_BYTES: usize = 8 << 20;
 
 /// The longest time between two calls of a sink.
-pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A value that one thread writes often, on separate cache lines.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::{fmt, io};
+use std::{fmt, io, vec};
 
 use parquet::basic::{Compression, ConvertedType, LogicalType, Type};
 use parquet::column::page::{PageMetadata, PageReader};
@@ -126,6 +126,19 @@ pub struct RowRange {
     pub rows: Range<usize>,
 }
 
+/// The ranges of a row group that end at these rows.
+fn ranges_between(file: usize, group: usize, ends: Vec<usize>) -> Vec<RowRange> {
+    let starts = std::iter::once(0).chain(ends.clone());
+    let ranges = starts.zip(ends).map(|(start, end)| RowRange { file, group, rows: start..end });
+    ranges.filter(|range| !Range::is_empty(&range.rows)).collect()
+}
+
+/// Leave out the first rows of a row group, of which these are the ranges.
+pub(crate) fn skip_rows(ranges: &mut Vec<RowRange>, rows: usize) {
+    ranges.iter_mut().for_each(|range| range.rows.start = range.rows.start.max(rows));
+    ranges.retain(|range| !Range::is_empty(&range.rows));
+}
+
 impl TextColumn {
     /// Open the column `name` of some files. Fails with [`Error::Unreadable`] if a file cannot be
     /// opened, is not parquet, or does not have the column in a supported form.
@@ -182,18 +195,15 @@ impl TextColumn {
     pub fn ranges_of_file(&self, file: usize, row: usize) -> Result<Vec<RowRange>> {
         let of_group = |group| self.read(file, || self.ranges_of_group(file, group));
         let of_groups = (0..self.groups(file)).map(of_group);
-        let mut ranges = of_groups.collect::<Result<Vec<_>>>()?.concat();
-        for range in &mut ranges {
-            let before = row.saturating_sub(self.first_row(file, range.group));
-            range.rows.start = range.rows.start.max(before.min(range.rows.end));
+        let mut ranges = of_groups.collect::<Result<Vec<_>>>()?;
+        for (group, ranges) in ranges.iter_mut().enumerate() {
+            skip_rows(ranges, row.saturating_sub(self.first_row(file, group)));
         }
-        ranges.retain(|range| !Range::is_empty(&range.rows));
-        Ok(ranges)
+        Ok(ranges.concat())
     }
 
     /// A row group; if it is large, it is divided at page boundaries.
     fn ranges_of_group(&self, file: usize, group: usize) -> ParquetResult<Vec<RowRange>> {
-        let range = |rows| RowRange { file, group, rows };
         let chunk = self.chunk(file, group);
         let rows = usize::try_from(chunk.num_values())?;
         // The metadata of a page tell its rows but not its bytes, so the ranges have about equal
@@ -202,48 +212,42 @@ impl TextColumn {
         let count =
             usize::try_from(chunk.uncompressed_size())?.div_ceil(RANGE_BYTES).min(MAX_RANGES);
         let count = count.min(usize::try_from(chunk.compressed_size())?.div_ceil(RANGE_FILE_BYTES));
-        if count <= 1 {
-            return Ok(vec![range(0..rows)]);
-        }
-        let mut pages = self.pages(file, group)?;
-        let (mut divided, mut start, mut end) = (Vec::new(), 0, 0);
-        while let Some(page) = pages.peek_next_page()? {
-            end += rows_of(&page);
-            if end - start >= rows.div_ceil(count) {
-                divided.push(range(start..end));
-                start = end;
-            }
-            pages.skip_next_page()?;
-        }
-        if start < rows {
-            divided.push(range(start..rows));
-        }
-        Ok(divided)
-    }
-
-    /// The rows of a row group, where those of each page that is too large to be decompressed are a
-    /// range of their own.
-    pub(crate) fn spans(&self, file: usize, group: usize) -> ParquetResult<Vec<Range<usize>>> {
-        let chunk = self.chunk(file, group);
-        let rows = usize::try_from(chunk.num_values())?;
-        let (mut spans, mut start, mut end) = (Vec::new(), 0, 0);
-        if usize::try_from(chunk.uncompressed_size())? > self.most_page_bytes {
+        let (mut ends, mut end) = (Vec::new(), 0);
+        if count > 1 {
             let mut pages = self.pages(file, group)?;
-            // A damaged header ends this loop; reading the rows after it reports the error.
-            while let Ok(Some((page, bytes))) = pages.peek() {
-                let page_start = end;
-                // A header may claim any number of rows.
-                end += rows_of(&page).min(rows - end);
-                if bytes > self.most_page_bytes {
-                    spans.extend([start..page_start, page_start..end]);
-                    start = end;
+            while let Some(page) = pages.peek_next_page()? {
+                end += rows_of(&page);
+                if end - ends.last().unwrap_or(&0) >= rows.div_ceil(count) {
+                    ends.push(end);
                 }
                 pages.skip_next_page()?;
             }
         }
-        spans.push(start..rows);
-        spans.retain(|span| !Range::is_empty(span));
-        Ok(spans)
+        ends.push(rows);
+        Ok(ranges_between(file, group, ends))
+    }
+
+    /// The rows of a row group, where those of each page that is too large to be decompressed are a
+    /// range of their own.
+    pub(crate) fn readable(&self, file: usize, group: usize) -> ParquetResult<Vec<RowRange>> {
+        let chunk = self.chunk(file, group);
+        let rows = usize::try_from(chunk.num_values())?;
+        let (mut ends, mut end) = (Vec::new(), 0);
+        if usize::try_from(chunk.uncompressed_size())? > self.most_page_bytes {
+            let mut pages = self.pages(file, group)?;
+            // A damaged header ends this loop; reading the rows after it reports the error.
+            while let Ok(Some((page, bytes))) = pages.peek() {
+                let start = end;
+                // A header may claim any number of rows.
+                end += rows_of(&page).min(rows - end);
+                if bytes > self.most_page_bytes {
+                    ends.extend([start, end]);
+                }
+                pages.skip_next_page()?;
+            }
+        }
+        ends.push(rows);
+        Ok(ranges_between(file, group, ends))
     }
 
     fn chunk(&self, file: usize, group: usize) -> &ColumnChunkMetaData {
@@ -319,10 +323,8 @@ pub(crate) struct RowReader {
     /// The range without the rows decoded so far.
     range: RowRange,
     column: ColumnReaderImpl<ByteArrayType>,
-    /// The definition levels and the texts of the decoded rows, of which so many were returned.
-    levels: Vec<i16>,
-    texts: Vec<ByteArray>,
-    returned: usize,
+    /// The decoded rows that were not returned.
+    texts: vec::IntoIter<ByteArray>,
 }
 
 impl RowReader {
@@ -337,55 +339,44 @@ impl RowReader {
             steps.try_for_each(|_| column.skip_records(step).map(drop))?;
             Ok(column)
         })?;
-        let (levels, texts, returned) = Default::default();
-        Ok(Self { range: range.clone(), column, levels, texts, returned })
+        Ok(Self { range: range.clone(), column, texts: vec::IntoIter::default() })
     }
 
     /// The index in the row group and the bytes of the next row; a null has no bytes. `of` must be
     /// the column passed to [`open`](Self::open). Fails if the file cannot be read.
     pub(crate) fn next(&mut self, of: &TextColumn) -> Result<Option<(usize, ByteArray)>> {
-        if self.returned == self.texts.len() && !Range::is_empty(&self.range.rows) {
-            of.read(self.range.file, || self.decode(of))?;
+        if self.texts.len() == 0 && !Range::is_empty(&self.range.rows) {
+            self.texts = of.read(self.range.file, || self.decode(of))?.into_iter();
         }
-        let Some(text) = self.texts.get_mut(self.returned) else { return Ok(None) };
-        let text = std::mem::take(text);
         // The start of the range has moved beyond the decoded rows already.
-        let row = self.range.rows.start - self.texts.len() + self.returned;
-        self.returned += 1;
-        Ok(Some((row, text)))
+        let row = self.range.rows.start - self.texts.len();
+        Ok(self.texts.next().map(|text| (row, text)))
     }
 
     /// Decode the next rows.
-    fn decode(&mut self, of: &TextColumn) -> ParquetResult<()> {
-        let Self { range: RowRange { file, group, rows }, column, levels, texts, returned } = self;
-        levels.clear();
-        texts.clear();
+    fn decode(&mut self, of: &TextColumn) -> ParquetResult<Vec<ByteArray>> {
+        let RowRange { file, group, rows } = &mut self.range;
         let most = rows_at_once(of.chunk(*file, *group)).min(rows.len());
-        let (count, ..) = column.read_records(most, Some(levels), None, texts)?;
+        let (mut levels, mut texts) = (Vec::new(), Vec::new());
+        let (count, ..) = self.column.read_records(most, Some(&mut levels), None, &mut texts)?;
         // Nulls have a level but no text.
         if levels.contains(&0) {
-            let mut others = std::mem::take(texts).into_iter();
+            let mut others = texts.into_iter();
             let text = |level: &i16| if *level == 0 { Some("".into()) } else { others.next() };
-            texts.extend(levels.iter().map_while(text));
+            texts = levels.iter().map_while(text).collect();
         }
         // By the footer the range has more rows, but the row group has ended.
         if count == 0 || texts.len() != count {
-            return Err(missing(rows.start));
+            return Err(general(format!("its row group ends after {} rows", rows.start)));
         }
         rows.start += count;
-        *returned = 0;
-        Ok(())
+        Ok(texts)
     }
 }
 
 /// The number of rows in a page of a flat column.
 fn rows_of(page: &PageMetadata) -> usize {
     page.num_rows.or(page.num_levels).filter(|_| !page.is_dict).unwrap_or(0)
-}
-
-/// The error of a row group that ends early.
-fn missing(rows: usize) -> ParquetError {
-    general(format!("its row group ends after {rows} rows"))
 }
 
 /// The compressed bytes that the footer of a file states, and the values and rows, each at most 2^63.

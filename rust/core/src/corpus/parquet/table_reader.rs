@@ -3,13 +3,12 @@
 //! An invalid document, a page that is too large, or the rest of a damaged row group (or what of it
 //! is before such a page) is an error, or is skipped and recorded with its rows and the reason.
 
-use std::ops::Range;
 use std::vec;
 
 use parquet::data_type::ByteArray;
 
 use crate::corpus::documents::{DocumentOptions, DocumentSelection, Documents, OnError};
-use crate::corpus::parquet::column::{RowRange, RowReader, TextColumn};
+use crate::corpus::parquet::column::{RowRange, RowReader, TextColumn, skip_rows};
 use crate::error::{Error, Result};
 
 /// Reads the documents of a column of one parquet file, in order.
@@ -19,27 +18,21 @@ pub struct TableReader {
     selection: DocumentSelection,
     /// The next row group.
     group: usize,
-    open: Option<OpenGroup>,
-}
-
-/// A row group that is being read.
-struct OpenGroup {
-    /// The index of the row group, and its first row.
-    unit: usize,
-    start: u64,
-    /// The next row, and the end of the current span.
+    /// The ranges of the row group before that are still to be read, and the reader of the one before
+    /// them.
+    ranges: vec::IntoIter<RowRange>,
+    reader: Option<RowReader>,
+    /// The next row, and the end of the range that is being read.
     row: u64,
     end: u64,
-    /// The spans after the current one, and the reader of that.
-    spans: vec::IntoIter<Range<usize>>,
-    reader: Option<RowReader>,
 }
 
 impl TableReader {
     /// Read the selected rows of the first file of a column.
     #[must_use]
     pub fn new(column: TextColumn, options: DocumentOptions, selection: DocumentSelection) -> Self {
-        Self { column, options, selection, group: 0, open: None }
+        let (group, ranges, reader, row, end) = Default::default();
+        Self { column, options, selection, group, ranges, reader, row, end }
     }
 
     /// The number of rows of the file, according to its footer.
@@ -51,65 +44,33 @@ impl TableReader {
     /// The next documents, about `block_bytes` of the bounds and all from one row group; `None` at
     /// the end, and after an error.
     pub fn read(&mut self) -> Result<Option<Documents>> {
-        loop {
-            let open = match self.open.take() {
-                Some(open) => Some(open),
-                None => self.open_next()?,
-            };
-            let Some(mut open) = open else { return Ok(None) };
-            let mut documents = Documents::default();
-            (documents.unit, documents.first_row) = (open.unit as u64, open.row);
-            if let Err(error) = open.read(&self.column, &self.options, &mut documents) {
-                // The next call finds no further row group.
-                self.group = self.column.groups(0);
-                return Err(error);
-            }
-            // A row group of which no row was read has ended.
-            if open.row > documents.first_row {
-                self.open = Some(open);
-                return Ok(Some(documents));
-            }
+        let mut documents = Documents::default();
+        let done = self.fill(&mut documents);
+        if done.is_err() {
+            (self.group, self.ranges, self.reader) =
+                (self.column.groups(0), vec::IntoIter::default(), None);
         }
+        done.map(|()| (self.row > documents.first_row).then_some(documents))
     }
 
-    /// Open the next row group with selected rows.
-    fn open_next(&mut self) -> Result<Option<OpenGroup>> {
-        for unit in self.group..self.column.groups(0) {
-            self.group = unit + 1;
-            let [start, end] = [unit, unit + 1].map(|group| self.column.first_row(0, group) as u64);
-            if self.selection.includes(unit as u64, end) {
-                let mut spans = self.column.read(0, || self.column.spans(0, unit))?;
-                let row = self.selection.first_row.max(start);
-                let skipped = usize::try_from(row - start).unwrap_or(usize::MAX);
-                for span in &mut spans {
-                    span.start = span.start.max(skipped);
-                }
-                spans.retain(|span| !Range::is_empty(span));
-                let (spans, reader) = (spans.into_iter(), None);
-                return Ok(Some(OpenGroup { unit, start, row, end: row, spans, reader }));
-            }
-        }
-        Ok(None)
-    }
-}
-
-impl OpenGroup {
-    /// Read documents until there are enough, or the row group ends.
-    fn read(
-        &mut self,
-        column: &TextColumn,
-        options: &DocumentOptions,
-        documents: &mut Documents,
-    ) -> Result<()> {
+    /// Read documents of a row group until there are enough, or it ends.
+    fn fill(&mut self, documents: &mut Documents) -> Result<()> {
+        documents.first_row = self.row;
+        documents.unit = self.group.saturating_sub(1) as u64;
         // Each text counts one more than its bytes, so that empty texts fill a block too.
-        while documents.bytes.len() + documents.ends.len() < options.bounds.block_bytes.max(1) {
-            match self.next(column) {
+        while documents.bytes.len() + documents.ends.len() < self.options.bounds.block_bytes.max(1)
+        {
+            match self.next() {
                 Ok(Some(text)) => {
-                    documents.read_row((column.path(0), self.row), text.data(), options)?;
+                    let place = (self.column.path(0), self.row);
+                    documents.read_row(place, text.data(), &self.options)?;
                     self.row += 1;
                 }
+                Ok(None) if self.row == documents.first_row && self.open_next()? => {
+                    (documents.unit, documents.first_row) = (self.group as u64 - 1, self.row);
+                }
                 Ok(None) => break,
-                Err(Error::Unreadable { reason, .. }) if options.on_error == OnError::Skip => {
+                Err(Error::Unreadable { reason, .. }) if self.options.on_error == OnError::Skip => {
                     documents.skip(self.row, self.end - self.row, reason)?;
                     (self.row, self.reader) = (self.end, None);
                 }
@@ -124,17 +85,33 @@ impl OpenGroup {
     }
 
     /// The text of the next row; `None` at the end of the row group.
-    fn next(&mut self, column: &TextColumn) -> Result<Option<ByteArray>> {
+    fn next(&mut self) -> Result<Option<ByteArray>> {
         loop {
             if let Some(reader) = &mut self.reader
-                && let Some((_, text)) = reader.next(column)?
+                && let Some((_, text)) = reader.next(&self.column)?
             {
                 return Ok(Some(text));
             }
-            let Some(rows) = self.spans.next() else { return Ok(None) };
-            self.end = self.start + rows.end as u64;
-            let range = RowRange { file: 0, group: self.unit, rows };
-            self.reader = Some(RowReader::open(column, &range)?);
+            let Some(range) = self.ranges.next() else { return Ok(None) };
+            self.end = (self.column.first_row(0, range.group) + range.rows.end) as u64;
+            self.reader = Some(RowReader::open(&self.column, &range)?);
         }
+    }
+
+    /// Open the next row group with selected rows; returns whether there is one.
+    fn open_next(&mut self) -> Result<bool> {
+        for group in self.group..self.column.groups(0) {
+            self.group = group + 1;
+            let [start, end] =
+                [group, self.group].map(|group| self.column.first_row(0, group) as u64);
+            if self.selection.includes(group as u64, end) {
+                let mut ranges = self.column.read(0, || self.column.readable(0, group))?;
+                self.row = self.selection.first_row.max(start);
+                skip_rows(&mut ranges, usize::try_from(self.row - start).unwrap_or(usize::MAX));
+                (self.ranges, self.reader) = (ranges.into_iter(), None);
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
