@@ -121,7 +121,8 @@ impl Tokenizer {
         options: &EncodeOptions,
         threads: usize,
     ) -> Result<Arrays<T>> {
-        let (units, ids) = (texts.iter().map(Text::len).sum(), texts.iter().map(estimate_ids).sum());
+        let (units, ids) =
+            (texts.iter().map(Text::len).sum(), texts.iter().map(estimate_ids).sum());
         self.encode_texts(texts.iter().copied(), (units, ids), options, threads, |_| ())
     }
 

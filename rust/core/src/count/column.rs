@@ -13,8 +13,8 @@ use crate::count::job::{
 use crate::error::Result;
 
 /// The number of positions in the corpus that are reserved for a range of rows, whose size is known
-/// only after reading.
-const POSITIONS_PER_RANGE: u64 = 1 << 36;
+/// only after reading. A row of a table has room for 65,536 of them, about a terabyte of text.
+const POSITIONS_PER_RANGE: u64 = 1 << 32;
 
 /// A thread counts texts, and checks whether to stop, after this many bytes of them.
 const REPORT_BYTES: usize = 1 << 20;

@@ -130,7 +130,11 @@ impl<'a> CountJob<'a> {
         let (mut first, mut reported) = (Ok(()), Instant::now());
         let sink = |part: Option<Result<Option<R>>>| {
             let is_due = part.is_none() || reported.elapsed() >= POLL_INTERVAL;
-            let mut done = part.map_or(Ok(()), |part| part?.map_or(Ok(()), &mut take));
+            let mut done = match part {
+                Some(Ok(Some(part))) => take(part),
+                Some(Err(error)) => Err(error),
+                Some(Ok(None)) | None => Ok(()),
+            };
             if is_due && done.is_ok() && first.is_ok() {
                 done = on_progress(self.progress());
                 reported = Instant::now();
