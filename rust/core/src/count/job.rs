@@ -58,7 +58,7 @@ pub(super) type OnProgress<'a> = dyn FnMut(CountProgress) -> Result<()> + Send +
 
 /// What a counter has counted, without the pretokens.
 #[derive(Debug, Default)]
-pub(super) struct Counted {
+pub(super) struct CountTotals {
     pub(super) texts: u64,
     pub(super) text_bytes: u64,
     /// The skipped documents.
@@ -79,7 +79,7 @@ pub(super) struct CountJob<'a> {
     /// Whether parts are left in the middle.
     is_stopped: AtomicBool,
     /// What was counted, and the end of the last documents that were.
-    counted: Mutex<(&'a mut Counted, &'a mut Reached)>,
+    counted: Mutex<(&'a mut CountTotals, &'a mut Reached)>,
 }
 
 impl<'a> CountJob<'a> {
@@ -89,7 +89,7 @@ impl<'a> CountJob<'a> {
         splitter: &'a Splitter,
         options: &'a FileCountOptions,
         is_careful: bool,
-        counted: &'a mut Counted,
+        counted: &'a mut CountTotals,
         reached: &'a mut Reached,
     ) -> Self {
         let in_turns = is_careful || options.max_chars.is_some();
@@ -182,7 +182,7 @@ impl<'a> CountJob<'a> {
 
     /// The progress so far, without what was read.
     fn progress(&self) -> CountProgress {
-        let (Counted { texts, text_bytes, .. }, Reached { chars, .. }) = &*lock(&self.counted);
+        let (CountTotals { texts, text_bytes, .. }, Reached { chars, .. }) = &*lock(&self.counted);
         let (packed, unpacked) = Default::default();
         CountProgress { texts: *texts, text_bytes: *text_bytes, chars: *chars, packed, unpacked }
     }

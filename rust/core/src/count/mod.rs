@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 
 pub use counts::Counts;
 pub(crate) use counts::DistinctRows;
-use job::{Counted, Skips};
+use job::{CountTotals, Skips};
 use spill::Spill;
 use table::CountTable;
 
@@ -54,7 +54,7 @@ pub struct Counter {
     splitter: Splitter,
     /// One table per thread; each sees its own share of the texts.
     tables: Vec<CountTable>,
-    counted: Counted,
+    counted: CountTotals,
     /// The position of the next text. Positions rise, and may have gaps.
     position: u64,
 }
@@ -66,7 +66,7 @@ impl Counter {
         let threads = threads.clamp(1, parallel::MAX_THREADS);
         memory::check(threads * CountTable::EMPTY_BYTES)?;
         let tables = (0..threads).map(|_| CountTable::default()).collect();
-        Ok(Self { splitter, tables, counted: Counted::default(), position: 0 })
+        Ok(Self { splitter, tables, counted: CountTotals::default(), position: 0 })
     }
 
     /// Split all texts of a batch before any of them is counted, if the pattern may fail, so that
