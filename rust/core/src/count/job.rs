@@ -121,10 +121,11 @@ impl<'a> CountJob<'a> {
     ) -> Result<()> {
         let threads = tables.len();
         let tables = Mutex::new(tables.iter_mut().collect::<Vec<_>>());
-        let table = || lock(&tables).pop().expect("there is a table for each thread");
+        let table = || lock(&tables).pop();
         let is_open = || !self.is_closed.load(Ordering::Relaxed);
         let parts = (0..).zip(parts).map_while(|part| is_open().then_some(part));
-        let work = |table: &mut &mut CountTable, (number, part)| {
+        let work = |table: &mut Option<&mut CountTable>, (number, part)| {
+            let table = table.as_deref_mut().expect("there is a table for each thread");
             self.count_part(table, number, |of_part| count(part, of_part))
         };
         let (mut first, mut reported) = (Ok(()), Instant::now());

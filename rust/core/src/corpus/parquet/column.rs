@@ -135,7 +135,9 @@ fn ranges_between(file: usize, group: usize, ends: Vec<usize>) -> Vec<RowRange> 
 
 /// Leave out the first rows of a row group, of which these are the ranges.
 pub(crate) fn skip_rows(ranges: &mut Vec<RowRange>, rows: usize) {
-    ranges.iter_mut().for_each(|range| range.rows.start = range.rows.start.max(rows));
+    for range in ranges.iter_mut() {
+        range.rows.start = range.rows.start.max(rows);
+    }
     ranges.retain(|range| !Range::is_empty(&range.rows));
 }
 
