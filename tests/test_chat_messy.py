@@ -330,6 +330,14 @@ def test_offsets_of_a_table_that_lead_elsewhere_are_refused() -> None:
         TOK.render_batch(pa.table({"messages": [TALK, TALK], "more": texts}))
 
 
+def test_the_batches_of_a_reader_are_checked_before_they_are_a_table() -> None:
+    offsets = pa.py_buffer(np.array([0, 1 << 30, 4], np.int32))
+    texts = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"text")])
+    batch = pa.record_batch({"messages": pa.array([TALK, TALK]), "more": texts})
+    with told(ConversationError):
+        TOK.render_batch(pa.RecordBatchReader.from_batches(batch.schema, [batch]))
+
+
 @pytest.mark.timeout(20)
 def test_a_key_that_occurs_twice_is_found_in_time(tmp_path: Path) -> None:
     names = ",".join(f'"{number}":0' for number in range(100_000))

@@ -113,6 +113,10 @@ class Handler(BaseHTTPRequestHandler):
             self.body(200, b" " * 5_000_000)
         elif repository == "parts" and "cursor=2" not in self.path:
             self.body(200, b"[]", Link='<https://elsewhere/x?cursor=2>; rel="next"')
+        elif repository == "negative":
+            chunk = b"-1\r\n" + b" " * 5000 + data
+            self.body(200, chunk, Transfer_Encoding="chunked")
+            self.close_connection = True
         elif repository == "link":
             self.body(200, b"[]", Link='<http://[>; rel="next"')
         else:
@@ -464,6 +468,14 @@ def test_a_list_of_files_comes_in_parts_from_the_same_server(
     for name in ("endless", "large"):
         with told(DownloadError):
             download.download_dataset(f"owner/{name}", dir=tmp_path, endpoint=server.url)
+
+
+def test_a_list_of_files_has_a_limit_whatever_its_chunks_state(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "MOST_LIST_BYTES", 1000)
+    with told(DownloadError):
+        download.download_dataset("owner/negative", dir=tmp_path, endpoint=server.url)
 
 
 @pytest.mark.parametrize("token", ["secret\nx", "secret\u2603"])

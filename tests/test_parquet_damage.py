@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -63,6 +65,25 @@ def read_in_all_ways(file: Path, tok: bytepair.Tokenizer, out: Path) -> list[Any
         except (BytepairError, OSError) as error:
             results.append(error)
     return results
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs limits of Linux")
+def test_many_row_groups_in_a_footer_are_an_error_where_memory_is_short(tmp_path: Path) -> None:
+    count = varint(5_000_000)  # which is 10,000,000 as a number without sign
+    groups = b"\x19\xfc" + count + bytes(10_000_000)
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": ["a"]}), file)
+    with_footer(file, lambda footer: footer[: footer.index(b"\x19\x1c\x19\x1c")] + groups + b"\0")
+    child = (
+        "import resource, sys, bytepair\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + (600 << 20),) * 2)\n"
+        "try: bytepair.count(sys.argv[1], threads=1)\n"
+        "except bytepair.errors.BytepairError: print('refused')\n"
+    )
+    command = [sys.executable, "-c", child, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "refused\n", done.stderr[-500:]
 
 
 def test_a_row_group_is_listed_once(tmp_path: Path, trained: bytepair.Tokenizer) -> None:

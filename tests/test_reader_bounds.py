@@ -87,6 +87,12 @@ FILES: dict[str, Callable[[], str]] = {
         document([(f"<{letters(8, seed)}{seed}>", False) for seed in range(30_000)])
     ),
     "deep lists": lambda: nested(1_000_000),
+    "a long name above many values": lambda: json.dumps(
+        document([]) | {"normalizer": {"type": "NFC", "x" * 500_000: [0] * 500_000}}
+    ),
+    "many small objects": lambda: json.dumps(
+        document([]) | {"normalizer": {"type": "NFC", "x": [{"a": 0}] * 1_500_000}}
+    ),
     "a long pattern": lambda: json.dumps(
         document([])
         | {

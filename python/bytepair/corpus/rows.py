@@ -81,7 +81,10 @@ def _tables(source: Any) -> Iterable[Any] | None:
     if hasattr(source, "with_format") and hasattr(source, "column_names"):
         tables: Iterable[Any] = source.with_format("arrow").iter(batch_size=_BATCH_ROWS)
         return tables
-    return [source] if is_arrow(source) else None
+    if not is_arrow(source):
+        return None
+    # The batches of a reader are validated one by one: as a table, they would be read before.
+    return source if hasattr(source, "read_next_batch") else [source]
 
 
 def _read_file(file: Input, ignore: Collection[str]) -> Iterator[PlacedRow]:

@@ -13,7 +13,8 @@ use crate::text::{string, text as text_of};
 use crate::tokenizer::PyTokenizer;
 use crate::{arguments, errors};
 
-/// Encodes text that arrives in pieces; the concatenated ids equal those of the whole text.
+/// Encodes text that arrives in pieces; the concatenated ids equal those of the whole text. One thread
+/// may use it at a time.
 #[pyclass(name = "EncodeStream", module = "bytepair._core")]
 pub(crate) struct PyEncodeStream {
     tokenizer: Py<PyTokenizer>,
@@ -123,7 +124,7 @@ impl PyDecodeStream {
     }
 }
 
-/// The session of the core, with the tokenizer whose integers it shares.
+/// The session of the core, with the tokenizer whose integers it shares. One thread may use it at a time.
 #[pyclass(name = "Session", module = "bytepair._core")]
 pub(crate) struct PySession {
     tokenizer: Py<PyTokenizer>,

@@ -20,6 +20,10 @@ pub(super) fn invalid(reason: impl Into<Reason>) -> Error {
 /// The values that are words.
 const LITERALS: [&[u8]; 5] = [b"true", b"false", b"null", b"NaN", b"Infinity"];
 
+/// The keys that a message names.
+const MAX_KEYS: usize = 20;
+const MAX_KEY_BYTES: usize = 100;
+
 /// U+FEFF in UTF-8, which some programs write at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -82,11 +86,13 @@ pub(super) fn read_field(
     }
 }
 
-/// The keys of an object, as they are written; none if the line is invalid.
+/// The first keys of an object that are short, as they are written; none if the line is invalid.
 pub(super) fn keys(line: &[u8]) -> Vec<String> {
     let mut names = Vec::new();
     let read = LineScanner { line, at: 0, open: Vec::new() }.fields(|scanner, name| {
-        names.push(String::from_utf8_lossy(&line[name]).into_owned());
+        if names.len() < MAX_KEYS && name.len() <= MAX_KEY_BYTES {
+            names.push(String::from_utf8_lossy(&line[name]).into_owned());
+        }
         scanner.value()
     });
     read.map_or_else(|_| Vec::new(), |()| names)

@@ -138,7 +138,7 @@ impl Preparation {
         for range in pieces.ranges {
             for c in &pieces.text[range] {
                 let byte = pre_tokenizer::byte(c.character).filter(|_| self.maps_bytes);
-                self.push_bytes(c.character, byte, &mut prepared.bytes);
+                self.push_bytes(c.character, byte, &mut prepared.bytes)?;
                 prepared.spans.resize(prepared.bytes.len(), c.span);
             }
             if ends.last().unwrap_or(&first) < &prepared.bytes.len() {
@@ -151,7 +151,7 @@ impl Preparation {
 
     /// Append the byte that a character stands for, or its own bytes.
     #[inline]
-    fn push_bytes(&self, character: char, byte: Option<u8>, out: &mut Vec<u8>) {
+    fn push_bytes(&self, character: char, byte: Option<u8>, out: &mut Vec<u8>) -> Result<()> {
         let mut buffer = [0; 4];
         let bytes = match byte {
             Some(byte) => {
@@ -161,8 +161,9 @@ impl Preparation {
             None => character.encode_utf8(&mut buffer).as_bytes(),
         };
         match &self.uncovered {
-            Some(uncovered) => out.extend_from_slice(&uncovered.without(bytes)),
+            Some(uncovered) => out.extend_from_slice(&uncovered.without(bytes)?),
             None => out.extend_from_slice(bytes),
         }
+        Ok(())
     }
 }

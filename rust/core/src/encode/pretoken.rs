@@ -159,8 +159,10 @@ impl PretokenEncoder {
             let sized = self.encode_sized(pretoken, scratch)?;
             return memory::extend(ids, &sized.iter().map(|(id, _)| *id).collect::<Vec<_>>());
         }
-        let whole = || Cow::Borrowed(pretoken);
-        let covered = self.uncovered.as_ref().map_or_else(whole, |bytes| bytes.without(pretoken));
+        let covered = match &self.uncovered {
+            Some(uncovered) => uncovered.without(pretoken)?,
+            None => Cow::Borrowed(pretoken),
+        };
         let pretoken = &*covered;
         let Some(user_defined) = &self.user_defined else {
             return self.encode_section(pretoken, scratch, ids);
@@ -293,14 +295,14 @@ impl Uncovered {
         pretoken.iter().any(|&byte| self.0[usize::from(byte)])
     }
 
-    /// A pretoken without these bytes.
-    pub(crate) fn without<'t>(&self, pretoken: &'t [u8]) -> Cow<'t, [u8]> {
-        if self.is_in(pretoken) {
-            let kept = pretoken.iter().copied().filter(|&byte| !self.0[usize::from(byte)]);
-            Cow::Owned(kept.collect())
-        } else {
-            Cow::Borrowed(pretoken)
+    /// A pretoken without these bytes. Fails if there is not enough memory.
+    pub(crate) fn without<'t>(&self, pretoken: &'t [u8]) -> Result<Cow<'t, [u8]>> {
+        if !self.is_in(pretoken) {
+            return Ok(Cow::Borrowed(pretoken));
         }
+        let mut kept = memory::copy(pretoken)?;
+        kept.retain(|&byte| !self.0[usize::from(byte)]);
+        Ok(Cow::Owned(kept))
     }
 }
 

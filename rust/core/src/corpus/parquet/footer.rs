@@ -16,8 +16,8 @@ use crate::memory;
 const MOST_LEVELS: usize = 100;
 /// The maximum bytes of the elements on the ways to all columns: the crate writes out each way.
 const MOST_PATH_BYTES: usize = 1 << 24;
-/// The memory for a footer, for each of its bytes.
-const BYTES_OF_MEMORY: usize = 32;
+/// The memory for a footer, for each of its bytes: a row group without fields takes 96.
+const BYTES_OF_MEMORY: usize = 128;
 /// The bytes at the end of a file: the length of the footer, and a mark.
 const END_BYTES: usize = 8;
 
