@@ -182,7 +182,7 @@ def _tree(dataset: str, endpoint: str) -> list[tuple[str, int, str]]:
                 data = b""  # `read` of a chunk of size -1 would have no limit
                 while len(data) < MOST_LIST_BYTES and (block := response.read1(BLOCK_BYTES)):
                     data += block
-            files += map(_listed, parse_json(data, "the answer"))
+            files += map(_listed, parse_json(data[:MOST_LIST_BYTES], "the answer"))
             following = re.search('<([^<>]+)>; rel="next"', headers.get("Link") or "")
             if following is None:
                 return files

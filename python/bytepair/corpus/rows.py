@@ -79,12 +79,11 @@ def _valid(place: str, row: Any) -> Any:
 def _tables(source: Any) -> Iterable[Any] | None:
     """The tables of Arrow data, a data frame or a data set of Hugging Face; else None."""
     if hasattr(source, "with_format") and hasattr(source, "column_names"):
-        tables: Iterable[Any] = source.with_format("arrow").iter(batch_size=_BATCH_ROWS)
-        return tables
-    if not is_arrow(source):
-        return None
-    # The batches of a reader are validated one by one: as a table, they would be read before.
-    return source if hasattr(source, "read_next_batch") else [source]
+        batches: Iterable[Any] = source.with_format("arrow").iter(batch_size=_BATCH_ROWS)
+        return batches
+    # The batches of a reader are validated one by one; a table of them would be read before.
+    tables = source if hasattr(source, "read_next_batch") else [source]
+    return tables if is_arrow(source) else None
 
 
 def _read_file(file: Input, ignore: Collection[str]) -> Iterator[PlacedRow]:

@@ -7,8 +7,7 @@ published patterns include. Many of its rules differ from the published patterns
 vocabularies: in `gpt-4o` and `tekken` letters other than `a` to `z` count as both cases, and marks
 are not letters.
 
-If llama.cpp has no name for a pattern, the rule that splits the most short texts in the same way is
-used.
+Without a name for a pattern, the rule that splits the most short texts in the same way is used.
 """
 
 from __future__ import annotations
@@ -37,10 +36,7 @@ RETYPED: Final = STOPS | _IN_TEXTS | set(_TABLE["fill_in"])
 
 
 class SplitRule(NamedTuple):
-    """A rule: its names, its split pattern, and whether pretokens that are tokens are not merged.
-
-    The pattern has the form in which it is read from a `tokenizer.json`.
-    """
+    """A rule: its names and pattern, and whether pretokens that are tokens are not merged."""
 
     names: list[str]
     pattern: str | tuple[str, ...]
