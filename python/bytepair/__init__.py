@@ -32,9 +32,10 @@ if _TYPE_CHECKING:
         tokenizer,
         training,
     )
-    from bytepair._core import PATTERNS, AddedToken
+    from bytepair._core import PATTERNS
     from bytepair.corpus.source import Reading
     from bytepair.errors import BytepairError
+    from bytepair.properties.tokens import AddedToken
     from bytepair.tokenizer import Tokenizer, load, pretokenize
     from bytepair.tokenizer.pruning import prune
     from bytepair.training import Counts, TrainOptions, count, extend, train
@@ -51,9 +52,10 @@ __all__ = [
 #: Where the names stand (PEP 562): a signal during the import of the rest finds its handler, and
 #: who needs one module does not wait for all.
 _HOMES = {
-    "_core": ("PATTERNS", "AddedToken"),
+    "_core": ("PATTERNS",),
     "corpus.source": ("Reading",),
     "errors": ("BytepairError",),
+    "properties.tokens": ("AddedToken",),
     "tokenizer": ("Tokenizer", "load", "pretokenize"),
     "tokenizer.pruning": ("prune",),
     "training": ("Counts", "TrainOptions", "count", "extend", "train"),

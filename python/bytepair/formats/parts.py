@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import FormatError
+from bytepair.properties.tokens import AddedToken
 
 #: What a GGUF file begins with.
 GGUF_MAGIC: Final = b"GGUF"
@@ -49,7 +50,7 @@ Rules: TypeAlias = str | tuple[str, ...] | _core.TextRules
 def build(
     tokens: Mapping[bytes, int],
     rules: Rules,
-    added: Mapping[str, int] | list[_core.AddedToken],
+    added: Mapping[str, int] | list[AddedToken],
     merges: list[tuple[bytes, bytes]] | None = None,
     *,
     ignore_merges: bool = False,

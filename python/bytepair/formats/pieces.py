@@ -36,6 +36,7 @@ from typing import AnyStr, Final, NamedTuple
 from bytepair import _core
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.formats.parts import build
+from bytepair.properties.tokens import AddedToken
 
 #: Types of pieces.
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
@@ -84,7 +85,7 @@ def model(
     _check(pieces, place)
     control = {CONTROL, UNKNOWN}
     added = [
-        _core.AddedToken(piece.text, id, special=id not in ordinary)
+        AddedToken(piece.text, id, special=id not in ordinary)
         for id, piece in pieces.items()
         if piece.kind in control
     ]

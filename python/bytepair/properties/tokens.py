@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from unicodedata import category
 
 from bytepair import _core
@@ -19,6 +19,46 @@ if TYPE_CHECKING:
 #: The note with the id of a token without bytes. No text has it, so it is no token here, but it is
 #: written back: the files of Whisper list one.
 EMPTY: Final = "empty_token"
+
+
+class AddedToken(NamedTuple):
+    """A token that is found in a text by its content, before the text is split and merged.
+
+    Special tokens give a text its structure, and text contains them only where the caller allows
+    it. The others are ordinary text that always becomes one id, such as runs of spaces. The flags
+    are those of Hugging Face `tokenizers`.
+
+    Attributes:
+        content: the text.
+        id: the id.
+        special: whether the token is special.
+        lstrip: whether it takes the white space before it.
+        rstrip: whether it takes the white space after it.
+        single_word: whether it is found only between characters that are not part of a word.
+        normalized: whether it is looked for in the normalized text.
+
+    Example:
+        >>> import bytepair
+        >>> bytepair.tokenizer.added_tokens(bytepair.train(["hello hello"], 269))[0]
+        AddedToken('<|bos|>', 260)
+    """
+
+    content: str
+    id: int
+    special: bool = True
+    lstrip: bool = False
+    rstrip: bool = False
+    single_word: bool = False
+    normalized: bool = False
+
+    def with_id(self, id: int) -> AddedToken:
+        """This token with another id."""
+        return self._replace(id=id)
+
+    def __repr__(self) -> str:
+        usual, values = self._field_defaults, self._asdict()
+        flags = [f", {name}={values[name]}" for name in usual if values[name] != usual[name]]
+        return f"AddedToken({self.content!r}, {self.id}{''.join(flags)})"
 
 
 def empty_token(tokenizer: _core.Tokenizer) -> int | None:
@@ -123,7 +163,7 @@ def ordinary(tokenizer: _core.Tokenizer) -> set[int]:
     return {token.id for token in _core.added_tokens(tokenizer) if not token.special}
 
 
-def flags(tokenizer: _core.Tokenizer) -> dict[str, _core.AddedToken]:
+def flags(tokenizer: _core.Tokenizer) -> dict[str, AddedToken]:
     """The added tokens with their flags, by their names."""
     return {token.content: token for token in _core.added_tokens(tokenizer)}
 

@@ -22,7 +22,7 @@ from bytepair._internal.checks import (
 )
 from bytepair._internal.hints import NotHere, missing, unknown_keyword
 from bytepair.properties import roles as roles_of
-from bytepair.properties.tokens import pattern_text
+from bytepair.properties.tokens import AddedToken, pattern_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,7 +93,7 @@ class Tokenizer(_core.Tokenizer):
         mergeable_ranks: dict[bytes, int],
         *,
         pattern: str | Sequence[str],
-        special_tokens: dict[str, int] | list[_core.AddedToken] | None = None,
+        special_tokens: dict[str, int] | list[AddedToken] | None = None,
         normalizer: str | Sequence[str] | None = None,
     ) -> Self:
         """Create a tokenizer from a vocabulary with ranks, as in tiktoken.
@@ -127,7 +127,7 @@ class Tokenizer(_core.Tokenizer):
         merges: list[tuple[bytes, bytes]],
         *,
         pattern: str | Sequence[str],
-        special_tokens: dict[str, int] | list[_core.AddedToken] | None = None,
+        special_tokens: dict[str, int] | list[AddedToken] | None = None,
         ignore_merges: bool = False,
         normalizer: str | Sequence[str] | None = None,
     ) -> Self:

@@ -18,7 +18,7 @@ from bytepair.errors import SpecialTokenError
 from bytepair.formats.parts import build
 from bytepair.properties import metadata
 from bytepair.properties import roles as roles_of
-from bytepair.properties.tokens import flags
+from bytepair.properties.tokens import AddedToken, flags
 
 if TYPE_CHECKING:
     import numpy as np
@@ -154,7 +154,7 @@ def renumbered(
     notes = metadata.renumbered(notes, special, moved)
     ignore, by_name = _core.ignores_merges(tokenizer), flags(tokenizer)
     added = [
-        by_name.get(name, _core.AddedToken(name, id)).with_id(id) for name, id in special.items()
+        by_name.get(name, AddedToken(name, id)).with_id(id) for name, id in special.items()
     ]
     return build(ids, rules, added, merges, ignore_merges=ignore, notes=notes, twins=twins)
 

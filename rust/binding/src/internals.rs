@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
 use crate::model::PyModel;
-use crate::rules::{PyAddedToken, PyTextRules, names};
+use crate::rules::{PyTextRules, names};
 use crate::text::{string, text as text_of};
 use crate::tokenizer::PyTokenizer;
 use crate::{arguments, arrays, errors, interrupt, rules};
@@ -125,8 +125,12 @@ pub(crate) fn pretokenize<'py>(
 ///     >>> [token.content for token in bytepair.tokenizer.added_tokens(tok)]
 ///     ['<|bos|>']
 #[pyfunction]
-pub(crate) fn added_tokens(tokenizer: &PyTokenizer) -> Vec<PyAddedToken> {
-    tokenizer.core.vocabulary().added_tokens().iter().cloned().map(PyAddedToken::from).collect()
+pub(crate) fn added_tokens<'py>(
+    py: Python<'py>,
+    tokenizer: &PyTokenizer,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let added = tokenizer.core.vocabulary().added_tokens();
+    added.iter().map(|token| rules::python_token(py, token)).collect()
 }
 
 /// What happens to a text before its pretokens are merged, and to ids after that.

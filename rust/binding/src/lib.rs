@@ -76,7 +76,7 @@ mod _core {
         model::PyModel,
         parity::{PyPairHistory, train_parity},
         rows::{PyRowPacker, crc32, encode_rows, gather, pack, plan_rows},
-        rules::{PyAddedToken, PySplitter, PyTextRules, pattern},
+        rules::{PySplitter, PyTextRules, pattern},
         streams::{PyDecodeStream, PyEncodeStream, PySession},
         tokenizer::PyTokenizer,
         tokenizer_json::{

@@ -7,6 +7,7 @@ use bytepair::rules::{
 };
 use bytepair::{AddedToken, Error, Pattern, Result, Splitter, memory};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use crate::{arguments, errors, interrupt};
@@ -159,106 +160,29 @@ impl PyTextRules {
     }
 }
 
-/// A token that is found in a text by its content, before the text is split and merged.
-///
-/// Special tokens give a text its structure, and text contains them only where the caller allows it.
-/// The others are ordinary text that always becomes one id, such as runs of spaces. The flags are those
-/// of Hugging Face `tokenizers`.
-///
-/// Attributes:
-///     content: the text.
-///     id: the id.
-///     special: whether the token is special.
-///     lstrip: whether it takes the white space before it.
-///     rstrip: whether it takes the white space after it.
-///     single_word: whether it is found only between characters that are not part of a word.
-///     normalized: whether it is looked for in the normalized text.
-///
-/// Example:
-///     >>> import bytepair
-///     >>> bytepair.tokenizer.added_tokens(bytepair.train(["hello hello"], 269))[0]
-///     AddedToken('<|bos|>', 260)
-#[pyclass(frozen, eq, hash, get_all, name = "AddedToken", module = "bytepair._core")]
-#[derive(Clone, PartialEq, Eq, Hash)]
-#[expect(clippy::struct_excessive_bools, reason = "the flags of the format")]
-pub(crate) struct PyAddedToken {
-    /// The text of the token.
-    content: String,
-    /// The id of the token.
-    id: u32,
-    /// Whether the token is special: found in a text only on request, and left out by decoding on request.
-    special: bool,
-    /// Whether the token takes white space before it.
-    lstrip: bool,
-    /// Whether the token takes white space after it.
-    rstrip: bool,
-    /// Whether the token is found only as a whole word.
-    single_word: bool,
-    /// Whether the token is found in the normalized text.
-    normalized: bool,
-}
-
-impl From<AddedToken> for PyAddedToken {
-    fn from(token: AddedToken) -> Self {
-        let AddedToken { content, id, special, lstrip, rstrip, single_word, normalized } = token;
-        Self { content, id, special, lstrip, rstrip, single_word, normalized }
-    }
-}
-
-impl From<PyAddedToken> for AddedToken {
-    fn from(token: PyAddedToken) -> Self {
-        let PyAddedToken { content, id, special, lstrip, rstrip, single_word, normalized } = token;
-        Self { content, id, special, lstrip, rstrip, single_word, normalized }
-    }
-}
-
-#[pymethods]
-impl PyAddedToken {
-    #[new]
-    #[pyo3(signature = (
-        content, id, *, special=true, lstrip=false, rstrip=false, single_word=false, normalized=false
-    ))]
-    #[expect(clippy::fn_params_excessive_bools, reason = "the flags of the format")]
-    fn new(
-        content: String,
-        id: u32,
-        special: bool,
-        lstrip: bool,
-        rstrip: bool,
-        single_word: bool,
-        normalized: bool,
-    ) -> Self {
-        Self { content, id, special, lstrip, rstrip, single_word, normalized }
-    }
-
-    /// This token with another id.
-    fn with_id(&self, id: u32) -> Self {
-        Self { id, ..self.clone() }
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let content = PyString::new(py, &self.content).repr()?;
-        let flags = [
-            ("special=False", !self.special),
-            ("lstrip=True", self.lstrip),
-            ("rstrip=True", self.rstrip),
-            ("single_word=True", self.single_word),
-            ("normalized=True", self.normalized),
-        ];
-        let flags = flags.iter().filter(|(_, is_set)| *is_set);
-        let flags: Vec<&str> = flags.flat_map(|(flag, _)| [", ", flag]).collect();
-        Ok(format!("AddedToken({content}, {}{})", self.id, flags.concat()))
-    }
-}
-
-/// Added tokens from a mapping of names to ids, which are special tokens, or from a list of values.
+/// Added tokens from a mapping of names to ids, which are special tokens, or from a list of
+/// `AddedToken` of Python, a tuple of the text, the id and the flags.
 pub(crate) fn added_tokens(value: &Bound<'_, PyAny>) -> PyResult<Vec<AddedToken>> {
-    if let Ok(tokens) = value.cast::<PyList>() {
-        let token = |item: Bound<'_, PyAny>| Ok(item.cast::<PyAddedToken>()?.get().clone().into());
-        return tokens.iter().map(token).collect();
-    }
-    let special = names(value)?.into_iter();
-    Ok(special.map(|(name, id)| AddedToken::special(name, id)).collect())
+    let Ok(tokens) = value.cast::<PyList>() else {
+        let special = names(value)?.into_iter();
+        return Ok(special.map(|(name, id)| AddedToken::special(name, id)).collect());
+    };
+    let token = |item: Bound<'_, PyAny>| {
+        let (content, id, special, lstrip, rstrip, single_word, normalized) = item.extract()?;
+        Ok(AddedToken { content, id, special, lstrip, rstrip, single_word, normalized })
+    };
+    tokens.iter().map(token).collect()
+}
+
+/// An `AddedToken` of Python.
+pub(crate) fn python_token<'py>(
+    py: Python<'py>,
+    token: &AddedToken,
+) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let AddedToken { content, id, special, lstrip, rstrip, single_word, normalized } = token;
+    let values = (content, id, special, lstrip, rstrip, single_word, normalized);
+    CLASS.import(py, "bytepair.properties.tokens", "AddedToken")?.call1(values)
 }
 
 /// Special tokens and ids from a mapping from `str` to `int`.

@@ -27,7 +27,7 @@ from bytepair.formats.gpt2 import check_merges, merge_lines, read_pair, read_voc
 from bytepair.formats.parts import GGUF_MAGIC, LoadOptions, build
 from bytepair.formats.pieces import META, ScoredPiece
 from bytepair.properties.roles import giving
-from bytepair.properties.tokens import ordinary
+from bytepair.properties.tokens import AddedToken, ordinary
 
 VERSIONS: Final = (2, 3)
 
@@ -146,7 +146,7 @@ def _model_of_bytes(
             hint="pass pattern= to choose one",
         )
     ids: dict[str, int] = {}
-    added: dict[str, _core.AddedToken] = {}
+    added: dict[str, AddedToken] = {}
     for id, (text, _, kind) in entries.items():
         if text in ids or text in added:
             raise FormatError(f"{_TOKENS}[{id}]", f"{text!r} is a duplicate")
@@ -155,7 +155,7 @@ def _model_of_bytes(
         if kind in {scored.UNKNOWN, scored.CONTROL, scored.USER_DEFINED}:
             # llama.cpp finds user-defined tokens in every text
             is_special = kind != scored.USER_DEFINED
-            added[text] = _core.AddedToken(text, id, special=is_special)
+            added[text] = AddedToken(text, id, special=is_special)
         else:
             ids[text] = id
     tokens = read_vocabulary(ids, _TOKENS, options)
