@@ -357,60 +357,43 @@ fn spans<T: Copy + TryInto<usize>>(offsets: &[T]) -> PyResult<Vec<usize>> {
 //
 // Prepares the keywords `special`, `prepend`, `append` and `add_special_tokens` for encoding.
 
-type Values = (Special, Vec<u32>, Vec<u32>);
-
-/// The last options that were used. They are cached because building the search for special tokens
-/// takes longer than encoding a short text.
-#[derive(Default)]
+/// The options that calls of a tokenizer have.
 pub(crate) struct Options {
-    last: Mutex<Option<(Values, Arc<EncodeOptions>)>>,
-}
-
-/// Prepared options. The default ones are borrowed, which saves measurable time on short texts.
-pub(crate) enum Prepared<'a> {
-    Plain(&'a EncodeOptions),
-    Custom(Arc<EncodeOptions>),
-}
-
-impl Deref for Prepared<'_> {
-    type Target = EncodeOptions;
-
-    fn deref(&self) -> &EncodeOptions {
-        match self {
-            Self::Plain(options) => options,
-            Self::Custom(options) => options,
-        }
-    }
+    plain: Arc<EncodeOptions>,
+    /// The last search for special tokens, cached because building it takes longer than encoding a
+    /// short text.
+    last: Mutex<Option<(Special, EncodeOptions)>>,
 }
 
 impl Options {
+    pub(crate) fn new(tokenizer: &Tokenizer) -> Self {
+        Self { plain: Arc::new(tokenizer.plain().clone()), last: Mutex::default() }
+    }
+
+    /// Prepared options. The default ones are borrowed, which saves measurable time on short texts.
     pub(crate) fn prepare<'a>(
-        &self,
-        tokenizer: &'a Tokenizer,
+        &'a self,
+        tokenizer: &Tokenizer,
         special: Option<&Bound<'_, PyAny>>,
         prepend: Option<&Bound<'_, PyAny>>,
         append: Option<&Bound<'_, PyAny>>,
         adds_special: bool,
-    ) -> PyResult<Prepared<'a>> {
+    ) -> PyResult<Cow<'a, Arc<EncodeOptions>>> {
         if special.is_none() && prepend.is_none() && append.is_none() && !adds_special {
-            return Ok(Prepared::Plain(tokenizer.plain()));
+            return Ok(Cow::Borrowed(&self.plain));
         }
         let (special, prepend, append) = options(tokenizer, special, prepend, append)?;
         let (prepend, append) = tokenizer.around(prepend, append, adds_special);
-        let values: Values = (special, prepend, append);
         // Never blocks: the lock may have been held when the process forked.
         let mut last = self.last.try_lock().ok();
-        if let Some((cached, options)) = last.as_deref().and_then(Option::as_ref)
-            && *cached == values
-        {
-            return Ok(Prepared::Custom(Arc::clone(options)));
+        let cached = last.as_deref().and_then(Option::as_ref);
+        if let Some((_, options)) = cached.filter(|(cached, _)| *cached == special) {
+            return Ok(Cow::Owned(Arc::new(options.clone().between(prepend, append))));
         }
-        let (special, prepend, append) = &values;
-        let custom = tokenizer.options(special, prepend, append);
-        let custom = Arc::new(errors::checked(custom)?);
+        let options = errors::checked(tokenizer.options(&special, &[], &[]))?;
         if let Some(last) = last.as_deref_mut() {
-            *last = Some((values, Arc::clone(&custom)));
+            *last = Some((special, options.clone()));
         }
-        Ok(Prepared::Custom(custom))
+        Ok(Cow::Owned(Arc::new(options.between(prepend, append))))
     }
 }

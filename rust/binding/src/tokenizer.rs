@@ -1,19 +1,20 @@
 //! `Tokenizer`: encoding and lookup; `decoding` has the methods that decode. A Python subclass adds
 //! the rest.
 
+use std::borrow::Cow;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use bytepair::formats::native::Tables;
-use bytepair::{MergeRule, Text, memory};
+use bytepair::{EncodeOptions, MergeRule, Text, memory};
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyList, PyString};
 
-use crate::arguments::{Options, Prepared};
+use crate::arguments::Options;
 use crate::ints::Ints;
 use crate::model::PyModel;
 use crate::rules::python_pattern;
@@ -43,7 +44,7 @@ impl PyTokenizer {
             )
         })?;
         let ints = Ints::new(core.vocabulary().len())?;
-        let (options, skippable) = (Options::default(), OnceLock::new());
+        let (options, skippable) = (Options::new(&core), OnceLock::new());
         let tokenizer = Self { core, ints, options, skippable };
         tokenizer.warm_up(py);
         Ok(tokenizer)
@@ -491,7 +492,7 @@ impl PyTokenizer {
         prepend: Option<&Bound<'_, PyAny>>,
         append: Option<&Bound<'_, PyAny>>,
         add_special_tokens: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Prepared<'_>> {
+    ) -> PyResult<Cow<'_, Arc<EncodeOptions>>> {
         let adds = arguments::flag("add_special_tokens", add_special_tokens, false)?;
         self.options.prepare(&self.core, special, prepend, append, adds)
     }

@@ -389,12 +389,12 @@ impl EncodeRun<'_> {
         sink: &mut IdSink<'_>,
     ) -> Result<()> {
         let (encoder, mut growth) = (self.encoder, TextGrowth::of(text.len()));
-        special::divide(options.finder.as_ref(), text, start, |part| {
+        special::divide(options.finder.as_deref(), text, start, |part| {
             match (part, encoder.preparation()) {
                 (TextOrId::Id(id, _), _) => sink.take(&[id]),
                 (TextOrId::Text(part, start), Some(preparation)) => {
                     let prepared =
-                        preparation.prepare(part, start, options.then.as_ref(), &mut growth)?;
+                        preparation.prepare(part, start, options.then.as_deref(), &mut growth)?;
                     prepared.parts.iter().try_for_each(|part| match part {
                         PreparedPart::Id(id, ..) => sink.take(&[*id]),
                         PreparedPart::Pretokens(start, ends) => {
@@ -404,7 +404,7 @@ impl EncodeRun<'_> {
                 }
                 (TextOrId::Text(part, start), None) => {
                     let text = encoder.normalized(part, start)?;
-                    special::divide(options.then.as_ref(), &text, start, |part| match part {
+                    special::divide(options.then.as_deref(), &text, start, |part| match part {
                         TextOrId::Id(id, _) => sink.take(&[id]),
                         TextOrId::Text(part, _) => self.encode_text(part, sink),
                     })

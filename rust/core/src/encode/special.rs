@@ -9,6 +9,7 @@
 //! see [`one_is_enough`].
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex_syntax::is_word_character;
@@ -366,9 +367,9 @@ pub(crate) fn may_overlap(ends: &[&str], starts: &[&str]) -> bool {
 #[derive(Debug, Clone)]
 pub struct EncodeOptions {
     /// The added tokens that are found in the original text.
-    pub(crate) finder: Option<AddedFinder>,
+    pub(crate) finder: Option<Arc<AddedFinder>>,
     /// Those that are found then, in what is left, once it is normalized.
-    pub(crate) then: Option<AddedFinder>,
+    pub(crate) then: Option<Arc<AddedFinder>>,
     pub(crate) prepend: Vec<u32>,
     pub(crate) append: Vec<u32>,
 }
@@ -414,8 +415,16 @@ impl EncodeOptions {
                 *name = normalizer.normalized(name, &mut growth)?;
             }
         }
-        let (finder, then) = (AddedFinder::new(first)?, AddedFinder::new(then)?);
+        let [finder, then] =
+            [AddedFinder::new(first)?.map(Arc::new), AddedFinder::new(then)?.map(Arc::new)];
         Ok(Self { finder, then, prepend: prepend.to_vec(), append: append.to_vec() })
+    }
+
+    /// These options with other ids before and after each text.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn between(self, prepend: Vec<u32>, append: Vec<u32>) -> Self {
+        Self { prepend, append, ..self }
     }
 
     /// Whether no added token is looked for.
@@ -425,7 +434,7 @@ impl EncodeOptions {
 
     /// Whether a token may take the white space around it.
     pub(crate) fn strips(&self) -> bool {
-        self.finder.iter().chain(&self.then).any(AddedFinder::strips)
+        self.finder.iter().chain(&self.then).any(|finder| finder.strips())
     }
 }
 

@@ -290,14 +290,15 @@ impl EncodeCall<'_> {
         let mut spans = Vec::new();
         let aligner = self.encoder().aligner()?;
         let mut growth = TextGrowth::of(text.len());
-        special::divide(options.finder.as_ref(), text, start, |part| match part {
+        special::divide(options.finder.as_deref(), text, start, |part| match part {
             TextOrId::Id(id, range) => {
                 let (span, name) = ([range.start, range.end], Some(text[range].into()));
                 memory::push(&mut spans, AlignedId { id, span, name })
             }
             TextOrId::Text(part, start) => {
                 let from = part.as_ptr().addr() - text.as_ptr().addr();
-                let prepared = aligner.prepare(part, start, options.then.as_ref(), &mut growth)?;
+                let prepared =
+                    aligner.prepare(part, start, options.then.as_deref(), &mut growth)?;
                 self.append_aligned(&prepared, from, &mut spans)
             }
         })?;
