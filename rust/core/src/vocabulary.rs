@@ -169,7 +169,8 @@ impl Vocabulary {
 
     /// Take over the arrays of a file. `offsets` has one entry more than there are ids. The bytes
     /// of the ids in `special` are their names; those of the ids in `shared`, which `special` has
-    /// too, have spaces for U+2581. The ids in `twins` are not in the index.
+    /// too, have spaces for U+2581. `flags` are as [`flags`](Self::flags) gives them. The ids in
+    /// `twins` are not in the index.
     ///
     /// A given index is trusted: a wrong one leads to wrong ids, but nothing worse. Without an
     /// index, one is built, and duplicate tokens are found.
@@ -177,6 +178,7 @@ impl Vocabulary {
         arena: Array<u8>,
         offsets: Array<u32>,
         special: &[u32],
+        flags: &[u8],
         shared: &[u32],
         twins: &[u32],
         index: Option<KeyTable>,
@@ -195,13 +197,13 @@ impl Vocabulary {
         if shared.iter().any(|id| special.binary_search(id).is_err()) {
             return Err(broken("a shared token is not a special token"));
         }
-        let named = special.iter().map(|&id| {
+        let named = special.iter().zip(flags).map(|(&id, &bits)| {
             let name = range(&offsets, id as usize).map(|range| &arena[range]);
             let name = name.and_then(|name| std::str::from_utf8(name).ok());
             let name = name.ok_or_else(|| broken(format!("id {id} has no name in UTF-8")))?;
-            let is_shared = shared.binary_search(&id).is_ok();
-            let name = if is_shared { name_of(name) } else { name.to_owned() };
-            Ok(AddedToken::special(name, id))
+            let has_meta = bits & SPACED == 0 && shared.binary_search(&id).is_ok();
+            let name = if has_meta { name_of(name) } else { name.to_owned() };
+            Ok(AddedToken::with_flags(name, id, bits))
         });
         let added = named.collect::<Result<Vec<_>>>()?;
         check_special(&added)?;
@@ -306,24 +308,6 @@ impl Vocabulary {
         self.added.iter().map(|token| (&*token.content, token.id))
     }
 
-    /// This vocabulary with the flags of the added tokens, as [`flags`](Self::flags) gives them; `None`
-    /// if they are not as many, or if a bit means nothing.
-    pub(crate) fn with_flags(mut self, flags: &[u8]) -> Option<Self> {
-        if flags.len() != self.added.len() {
-            return None;
-        }
-        let mut added = Vec::with_capacity(flags.len());
-        for (mut token, bits) in std::mem::take(&mut self.added).into_iter().zip(flags) {
-            if bits & SPACED != 0 {
-                let name = std::str::from_utf8(self.bytes(token.id)?).ok()?;
-                name.clone_into(&mut token.content);
-            }
-            added.push(token.with_flags(bits & !SPACED)?);
-        }
-        self.added = added;
-        Some(self)
-    }
-
     /// The flags of the added tokens as bits, in id order: those of the token, and [`SPACED`].
     pub(crate) fn flags(&self) -> Vec<u8> {
         let is_spaced = |token: &AddedToken| {
@@ -417,8 +401,8 @@ impl<'v> PairLookup<'v> {
     }
 }
 
-/// The flag of a shared token whose name has the spaces of its bytes, not U+2581.
-const SPACED: u8 = 1 << 5;
+/// The flag of a shared token whose name has the spaces of its bytes, not U+2581; the highest of all.
+pub(crate) const SPACED: u8 = 1 << 5;
 
 /// The name of a shared token: its text with U+2581 for spaces.
 fn name_of(text: &str) -> String {

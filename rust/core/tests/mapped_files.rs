@@ -38,9 +38,7 @@ fn a_mapped_tokenizer_equals_one_that_is_read_even_after_its_file_is_deleted() {
     assert!(mapped == read && mapped.fingerprint() == read.fingerprint());
     assert_eq!(mapped.merges(), read.merges());
     assert_eq!(mapped.encode(TEXT).unwrap(), read.encode(TEXT).unwrap());
-    for id in 0..9001 {
-        assert_eq!(mapped.token(id), read.token(id));
-    }
+    assert_eq!(mapped.ranks(), read.ranks());
     // The pages of the tables were released after the file was checked, and are read again here.
     assert!(mapped.to_bytes(Tables::With).unwrap() == bytes);
 }

@@ -16,6 +16,7 @@ pub(crate) struct Explored {
     /// The names of its own chat templates.
     own: Vec<String>,
     special: EncodeOptions,
+    ranks: OnceLock<Vec<Option<u32>>>,
     children: OnceLock<Children>,
     order: OnceLock<HashMap<(u32, u32), u32>>,
 }
@@ -44,8 +45,8 @@ impl Explored {
             )));
         }
         let special = core.options(&Special::All, &[], &[])?;
-        let (children, order) = (OnceLock::new(), OnceLock::new());
-        Ok(Self { name, core, own, special, children, order })
+        let (ranks, children, order) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Ok(Self { name, core, own, special, ranks, children, order })
     }
 
     /// The options of encoding a text, with special tokens as their ids or as text.
@@ -81,8 +82,7 @@ impl Explored {
 
     /// The pair of ids that merges into a token; `None` if no merge creates it.
     pub(crate) fn parts(&self, id: u32) -> Option<(u32, u32)> {
-        let rank = self.core.token(id)?.rank?;
-        let &(left, right) = self.core.merges().get(rank as usize)?;
+        let &(left, right) = self.core.merges().get(self.merge_of(id)? as usize)?;
         // In a forged file, tokens may be parts of each other.
         let length = |id| self.bytes(id).len();
         let is_shorter =
@@ -94,8 +94,13 @@ impl Explored {
     pub(crate) fn rank(&self, id: u32) -> Option<u32> {
         match self.core.rule() {
             MergeRule::Ranks => self.core.vocabulary().bytes(id).map(|_| id),
-            _ => self.core.token(id)?.rank,
+            _ => self.merge_of(id),
         }
+    }
+
+    /// The place of the first merge that creates a token.
+    fn merge_of(&self, id: u32) -> Option<u32> {
+        *self.ranks.get_or_init(|| self.core.ranks()).get(id as usize)?
     }
 
     /// The place of a pair in the list of merges.
@@ -116,7 +121,7 @@ impl Explored {
 
     fn make_children(&self) -> Children {
         let mut by_rank: Vec<(u32, u32)> =
-            (0..self.ids()).filter_map(|id| Some((self.core.token(id)?.rank?, id))).collect();
+            (0..self.ids()).filter_map(|id| Some((self.merge_of(id)?, id))).collect();
         by_rank.sort_unstable();
         let of = |&(_, child): &(u32, u32)| {
             let (left, right) = self.parts(child).unwrap_or_default();

@@ -23,23 +23,14 @@ use crate::vocabulary::Vocabulary;
 const COPY_BYTES: usize = 16;
 
 /// An integer type in which ids may be given.
-pub trait Number: Copy + Display + Send + Sync {
+pub trait Number: Copy + Display + TryInto<u32> {
     /// The value as an id; `None` if it is out of range.
-    fn id(self) -> Option<u32>;
+    fn id(self) -> Option<u32> {
+        self.try_into().ok()
+    }
 }
 
-macro_rules! numbers {
-    ($($kind:ty),*) => {$(
-        impl Number for $kind {
-            #[inline]
-            fn id(self) -> Option<u32> {
-                u32::try_from(self).ok()
-            }
-        }
-    )*};
-}
-
-numbers!(u8, u16, u32, u64, i8, i16, i32, i64);
+impl<T: Copy + Display + TryInto<u32>> Number for T {}
 
 /// The number of bytes of the ids.
 ///
@@ -180,35 +171,26 @@ const CLEANED: [(&str, &str); 11] = [
     (" 're", "'re"),
 ];
 
-/// The steps of a decoder, each with its regular expression if it has one.
-#[derive(Debug)]
-pub(crate) struct CompiledSteps(Vec<(DecoderStep, Option<Expression>)>);
-
-impl CompiledSteps {
-    /// Fails if a regular expression does not compile, or if there is not enough memory.
-    pub(crate) fn new(steps: &[DecoderStep]) -> Result<Self> {
-        memory::try_collect(steps.iter().map(|step| {
-            let expression = match step {
-                DecoderStep::Replace { pattern: ReplacePattern::Regex(regex), .. } => {
-                    Some(Expression::new(regex)?)
-                }
-                _ => None,
-            };
-            Ok((step.clone(), expression))
-        }))
-        .map(Self)
-    }
+/// The regular expression of each step of a decoder that has one. Fails if one does not compile.
+pub(crate) fn expressions(steps: &[DecoderStep]) -> Result<Vec<Option<Expression>>> {
+    memory::try_collect(steps.iter().map(|step| match step {
+        DecoderStep::Replace { pattern: ReplacePattern::Regex(regex), .. } => {
+            Expression::new(regex).map(Some)
+        }
+        _ => Ok(None),
+    }))
 }
 
-/// The text of tokens with these names, which are at most `bytes` long. Without steps, spaces are
-/// between them.
+/// The text of tokens with these names, which are at most `bytes` long, by steps and their
+/// [`expressions`]. Without steps, spaces are between them.
 ///
 /// Fails if a step makes too much of them, if a regular expression takes too long, or if there is not
 /// enough memory.
 pub(crate) fn by_steps(
     names: impl Iterator<Item = String>,
     bytes: usize,
-    CompiledSteps(steps): &CompiledSteps,
+    steps: &[DecoderStep],
+    expressions: &[Option<Expression>],
 ) -> Result<String> {
     let mut growth = TextGrowth::of(bytes);
     growth.begin("decoder", 0, "names of tokens");
@@ -220,7 +202,7 @@ pub(crate) fn by_steps(
         memory::check(names.len() + names.iter().map(String::len).sum::<usize>())?;
         return Ok(names.join(" "));
     }
-    for (number, (step, expression)) in steps.iter().enumerate() {
+    for (number, (step, expression)) in steps.iter().zip(expressions).enumerate() {
         growth.begin("decoder", number, step.kind());
         names = apply(step, expression.as_ref(), names, &mut growth)?;
     }
@@ -439,8 +421,8 @@ mod tests {
 
     fn text(steps: &[DecoderStep], names: &[&str]) -> String {
         let bytes = names.iter().map(|name| name.len()).sum();
-        let steps = CompiledSteps::new(steps).unwrap();
-        by_steps(names.iter().map(|name| (*name).to_owned()), bytes, &steps).unwrap()
+        let names = names.iter().map(|name| (*name).to_owned());
+        by_steps(names, bytes, steps, &expressions(steps).unwrap()).unwrap()
     }
 
     #[test]

@@ -203,17 +203,11 @@ impl AddedToken {
         flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag))
     }
 
-    /// This token with other flags; `None` if a bit means nothing.
-    pub(crate) fn with_flags(self, bits: u8) -> Option<Self> {
-        let flag = |bit: u8| bits >> bit & 1 == 1;
-        (bits < 1 << 5).then(|| Self {
-            special: flag(0),
-            lstrip: flag(1),
-            rstrip: flag(2),
-            single_word: flag(3),
-            normalized: flag(4),
-            ..self
-        })
+    /// A token with these flags.
+    pub(crate) fn with_flags(content: String, id: u32, bits: u8) -> Self {
+        let [special, lstrip, rstrip, single_word, normalized] =
+            [0, 1, 2, 3, 4].map(|bit| bits >> bit & 1 == 1);
+        Self { content, id, special, lstrip, rstrip, single_word, normalized }
     }
 }
 

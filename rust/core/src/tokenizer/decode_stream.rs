@@ -26,13 +26,6 @@ use crate::tokenizer::Tokenizer;
 /// ```
 #[derive(Debug, Clone)]
 pub struct DecodeStream {
-    decoder: IdDecoder,
-    stops: Option<StopSearch>,
-}
-
-/// Decodes ids, and knows of no stop strings.
-#[derive(Debug, Clone)]
-struct IdDecoder {
     tokenizer: Arc<Tokenizer>,
     stream: TextStream,
     /// Takes the ids where the decoder works on the names of tokens.
@@ -41,21 +34,22 @@ struct IdDecoder {
     skipped: Arc<[u32]>,
     /// Whether an id has arrived since the start or the last `flush`.
     begun: bool,
+    stops: Option<StopSearch>,
 }
 
 impl DecodeStream {
     /// A stream without ids.
     pub fn new(tokenizer: &Arc<Tokenizer>) -> Self {
         let names = (!tokenizer.decodes_bytes()).then(NameStream::default);
-        let (tokenizer, stream) = (Arc::clone(tokenizer), TextStream::default());
-        let decoder = IdDecoder { tokenizer, stream, names, skipped: Arc::default(), begun: false };
-        Self { decoder, stops: None }
+        let (tokenizer, stream, skipped) =
+            (Arc::clone(tokenizer), TextStream::default(), Arc::default());
+        Self { tokenizer, stream, names, skipped, begun: false, stops: None }
     }
 
     /// This stream without the text of some ids, which are in order.
     #[must_use]
     pub fn skipping(mut self, skipped: Arc<[u32]>) -> Self {
-        self.decoder.skipped = skipped;
+        self.skipped = skipped;
         self
     }
 
@@ -82,7 +76,8 @@ impl DecodeStream {
 
     /// The stop string that ended the text, and its number; until the first id of the next text.
     pub fn stopped(&self) -> Option<(usize, &str)> {
-        self.stops.as_ref().and_then(StopSearch::stopped)
+        let search = self.stops.as_ref()?;
+        search.stopped.map(|number| (number, &*search.stops.strings[number]))
     }
 
     /// Take one id; returns the text that is now complete, possibly nothing. Bytes that cannot become a
@@ -92,19 +87,22 @@ impl DecodeStream {
     ///
     /// Fails if the vocabulary does not have the id; the stream does not change then.
     pub fn push(&mut self, id: u32) -> Result<String> {
-        let Self { decoder, stops } = self;
-        let Some(stops) = stops else { return decoder.push(id) };
-        decoder.tokenizer.token_bytes(id)?;
-        if std::mem::take(&mut stops.ended) {
-            stops.stopped = None;
+        self.tokenizer.token_bytes(id)?;
+        let mut stop = None;
+        if let Some(search) = &mut self.stops {
+            if std::mem::take(&mut search.ended) {
+                search.stopped = None;
+            }
+            if search.stopped.is_some() {
+                return Ok(String::new());
+            }
+            stop = search.stops.ids.iter().position(|stop| *stop == Some(id));
         }
-        if stops.stopped.is_some() {
-            return Ok(String::new());
-        }
-        match stops.stops.ids.iter().position(|stop| *stop == Some(id)) {
-            Some(number) => Ok(stops.push(&decoder.flush()?) + &stops.push_id(number)),
-            None => Ok(stops.push(&decoder.push(id)?)),
-        }
+        let piece = if stop.is_some() { self.rest()? } else { self.text_of(id)? };
+        Ok(match &mut self.stops {
+            Some(search) => search.push(&piece, stop),
+            None => piece,
+        })
     }
 
     /// End the text: returns the rest, or U+FFFD if a character is incomplete. The stream can be used
@@ -112,23 +110,22 @@ impl DecodeStream {
     ///
     /// Fails if a step of the decoder fails on what is left, as [`Tokenizer::decode`] does.
     pub fn flush(&mut self) -> Result<String> {
-        let piece = self.decoder.flush()?;
+        let piece = self.rest()?;
         Ok(match &mut self.stops {
-            Some(stops) => stops.push(&piece) + &stops.end(),
+            Some(search) => search.push(&piece, None) + &search.end(),
             None => piece,
         })
     }
-}
 
-impl IdDecoder {
-    fn push(&mut self, id: u32) -> Result<String> {
-        let mut token = self.tokenizer.token_bytes(id)?;
+    /// The text that one more id completes.
+    fn text_of(&mut self, id: u32) -> Result<String> {
         if self.skipped.binary_search(&id).is_ok() {
             return Ok(String::new());
         }
         if let Some(names) = &mut self.names {
             return names.push(&self.tokenizer, id);
         }
+        let mut token = self.tokenizer.token_bytes(id)?;
         if !std::mem::replace(&mut self.begun, true) && self.tokenizer.drops_space() {
             token = token.strip_prefix(b" ").unwrap_or(token);
         }
@@ -137,7 +134,8 @@ impl IdDecoder {
         Ok(text)
     }
 
-    fn flush(&mut self) -> Result<String> {
+    /// The text of the ids so far that was not complete; a new text begins.
+    fn rest(&mut self) -> Result<String> {
         self.begun = false;
         if let Some(names) = &mut self.names {
             return names.flush(&self.tokenizer);
@@ -166,7 +164,7 @@ const MIN_KEPT_IDS: usize = 4;
 
 /// The last ids, and how much of their text was given out.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct NameStream {
+struct NameStream {
     ids: Vec<u32>,
     /// The number of bytes of the text of these ids that were given out.
     returned_bytes: usize,
@@ -294,7 +292,7 @@ pub struct Stops {
 
 /// The search for stop strings in one text.
 #[derive(Debug, Clone)]
-pub(crate) struct StopSearch {
+struct StopSearch {
     stops: Arc<Stops>,
     /// The end of the text that was not given out.
     held: String,
@@ -335,44 +333,33 @@ impl Stops {
 
 impl StopSearch {
     /// The search in a new text.
-    pub(crate) fn new(stops: Arc<Stops>) -> Self {
+    fn new(stops: Arc<Stops>) -> Self {
         Self { stops, held: String::new(), stopped: None, ended: false }
     }
 
-    /// The string that ended the text, and its number.
-    pub(crate) fn stopped(&self) -> Option<(usize, &str)> {
-        self.stopped.map(|number| (number, &*self.stops.strings[number]))
-    }
-
-    /// Take a piece of the text; returns what is certain to be given out. What follows the end is
-    /// dropped.
-    pub(crate) fn push(&mut self, piece: &str) -> String {
+    /// Take a piece of the text, and the number of the string whose id follows, if one does; returns
+    /// what is certain to be given out. What follows the end is dropped.
+    fn push(&mut self, piece: &str, id: Option<usize>) -> String {
         if self.stopped.is_some() {
             return String::new();
         }
         self.held.push_str(piece);
-        match self.stops.automaton.find(&self.held) {
-            Some(found) => {
-                let kept = if self.stops.keep { found.end() } else { found.start() };
+        let Stops { strings, automaton, keep, .. } = &*self.stops;
+        match (automaton.find(&self.held), id) {
+            (Some(found), _) => {
+                let kept = if *keep { found.end() } else { found.start() };
                 self.stop(found.pattern().as_usize(), kept)
             }
-            None => self.release(self.stops.first_open(&self.held)),
+            (None, Some(number)) => {
+                self.held.push_str(if *keep { &strings[number] } else { "" });
+                self.stop(number, self.held.len())
+            }
+            (None, None) => self.release(self.stops.first_open(&self.held)),
         }
-    }
-
-    /// End the text at the id of a string, which is given out if it is kept.
-    pub(crate) fn push_id(&mut self, number: usize) -> String {
-        if self.stopped.is_some() {
-            return String::new();
-        }
-        if self.stops.keep {
-            self.held.push_str(&self.stops.strings[number]);
-        }
-        self.stop(number, self.held.len())
     }
 
     /// End the text; returns what is held back.
-    pub(crate) fn end(&mut self) -> String {
+    fn end(&mut self) -> String {
         self.ended = true;
         self.release(self.held.len())
     }
@@ -547,7 +534,7 @@ mod stop_tests {
             let (mut search, mut text, mut out) = (StopSearch::new(stops), String::new(), String::new());
             for piece in &pieces {
                 text.push_str(piece);
-                out += &search.push(piece);
+                out += &search.push(piece, None);
                 let (expected, number) = slow(&text, &strings, false);
                 prop_assert_eq!(search.stopped, number);
                 let begins = |held: &str| strings.iter().any(|string| string.starts_with(held));

@@ -19,23 +19,23 @@ use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
-use crate::decode::{self, CompiledSteps, Number};
+use crate::decode::{self, Number};
 use crate::encode::encoder::Encoder;
 use crate::encode::pretoken::{MergeTables, PretokenEncoder, get_or_build};
 use crate::encode::special::special_id;
 use crate::error::{Error, Result};
 use crate::hash::hexadecimal;
-use crate::machine::array::Array;
 use crate::memory;
 use crate::merge::pair_table::PairTable;
 use crate::pretokenize::{Pattern, Splitter, UNICODE_VERSION};
 use crate::rules::growth::TextGrowth;
 use crate::rules::pre_tokenizer::to_characters;
 use crate::rules::{AddedToken, Decoder, NormalizerStep, SpacePrefix, TextRules};
-use crate::vocabulary::{MergeRule, NO_ID, TOKEN_OVERHEAD_BYTES, Vocabulary};
+use crate::search::Expression;
+use crate::vocabulary::{MergeRule, NO_ID, PairLookup, TOKEN_OVERHEAD_BYTES, Vocabulary};
 use merges::Merges;
 
-/// Upper bound on the bytes that the merges, their counts and the marks take per id.
+/// Upper bound on the bytes that the merges, their counts and their ranks take per id.
 const DERIVED_BYTES_PER_ID: usize = 32;
 
 /// Free memory is checked once per this many bytes of tokens.
@@ -60,11 +60,9 @@ pub struct Tokenizer {
     rule: MergeRule,
     merges: Merges,
     notes: BTreeMap<String, String>,
-    /// The mark of each id; see [`token`].
-    marks: OnceLock<Array<u32>>,
     fingerprint: OnceLock<String>,
-    /// The steps of the decoder, built for the first decoding with them.
-    steps: OnceLock<Arc<CompiledSteps>>,
+    /// The regular expressions of the decoder's steps, built for the first decoding with them.
+    expressions: OnceLock<Arc<[Option<Expression>]>>,
     /// The names of the `normalized` added tokens once they are normalized, by the indices of the tokens.
     normalized_names: OnceLock<Arc<[Option<String>]>>,
 }
@@ -85,7 +83,7 @@ impl Tokenizer {
     /// expression does not compile, or if the rules are contradictory: symbols with names merge by
     /// listed pairs only.
     pub fn from_ranks(vocabulary: Vocabulary, rules: impl Into<TextRules>) -> Result<Self> {
-        Self::by_rule(vocabulary, Vec::new(), MergeRule::Ranks, rules.into())
+        Self::by_rule(vocabulary, MergeRule::Ranks, rules.into(), Merges::default())
     }
 
     /// Build a tokenizer that merges listed pairs of ids, in list order. With `ignore_merges`, a
@@ -99,20 +97,17 @@ impl Tokenizer {
         ignore_merges: bool,
         rules: impl Into<TextRules>,
     ) -> Result<Self> {
-        Self::by_rule(vocabulary, merges, MergeRule::Merges { ignore_merges }, rules.into())
+        let merges = Merges::of_pairs(merges, Vec::new());
+        Self::by_rule(vocabulary, MergeRule::Merges { ignore_merges }, rules.into(), merges)
     }
 
-    /// Build a tokenizer that merges by this rule; there are no listed pairs under that of ranks.
+    /// Build a tokenizer that merges by this rule. Under that of ranks, the merges only tell the history.
     pub(crate) fn by_rule(
         vocabulary: Vocabulary,
-        merges: Vec<(u32, u32)>,
         rule: MergeRule,
         rules: TextRules,
+        merges: Merges,
     ) -> Result<Self> {
-        let merges = match rule {
-            MergeRule::Ranks => Merges::default(),
-            _ => Merges::of_pairs(merges, Vec::new()),
-        };
         Self::with_tables(vocabulary, rule, rules, merges, MergeTables::default())
     }
 
@@ -129,8 +124,8 @@ impl Tokenizer {
         let listed = if rule == MergeRule::Ranks { &[] } else { merges.pairs(Vec::new) };
         let pretokens = PretokenEncoder::new(vocabulary, rule, &rules, listed, tables)?;
         let encoder = Arc::new(Encoder::new(pretokens, rules)?);
-        let (notes, marks, fingerprint, steps, normalized_names) = Default::default();
-        Ok(Self { encoder, rule, merges, notes, marks, fingerprint, steps, normalized_names })
+        let (notes, fingerprint, expressions, normalized_names) = Default::default();
+        Ok(Self { encoder, rule, merges, notes, fingerprint, expressions, normalized_names })
     }
 
     /// The vocabulary with the special tokens.
@@ -232,23 +227,10 @@ impl Tokenizer {
 
     /// A tokenizer with the same merges and notes.
     fn rebuilt(&self, vocabulary: Vocabulary, rules: TextRules) -> Result<Self> {
-        let (merges, counts) = (memory::copy(self.merges())?, memory::copy(self.merge_counts())?);
-        let tokenizer = Self::by_rule(vocabulary, merges.clone(), self.rule, rules)?;
-        tokenizer.with_merges(merges, counts).with_notes(self.notes.clone()).with_repeats_of(self)
-    }
-
-    /// This tokenizer with the merges of training and their counts.
-    #[must_use]
-    pub(crate) fn with_merges(mut self, pairs: Vec<(u32, u32)>, counts: Vec<u64>) -> Self {
-        self.merges = Merges::of_pairs(pairs, counts);
-        self
-    }
-
-    /// This tokenizer with the marks of a file.
-    #[must_use]
-    pub(crate) fn with_marks(mut self, marks: Option<Array<u32>>) -> Self {
-        self.marks = marks.map_or_else(OnceLock::new, OnceLock::from);
-        self
+        let counts = memory::copy(self.merge_counts())?;
+        let merges = Merges::of_pairs(memory::copy(self.merges())?, counts);
+        let tokenizer = Self::by_rule(vocabulary, self.rule, rules, merges)?;
+        tokenizer.with_notes(self.notes.clone()).with_repeats_of(self)
     }
 
     /// This tokenizer with empty caches. The cache of repeated text, which keeps copies of text
@@ -299,8 +281,21 @@ impl Tokenizer {
         self.merges.counts(self.merges().len())
     }
 
+    /// For each id, the index in [`merges`](Self::merges) of the first merge that creates its token.
+    #[doc(hidden)]
+    pub fn ranks(&self) -> Vec<Option<u32>> {
+        let mut ranks = vec![None; self.vocabulary().len()];
+        let mut joined = PairLookup::new(self.vocabulary());
+        for (rank, &(left, right)) in (0..).zip(self.merges()) {
+            if let Some(id) = joined.id(left, right) {
+                ranks[id as usize].get_or_insert(rank);
+            }
+        }
+        ranks
+    }
+
     /// Build the tables from which merges are derived, or check the merges of a file. If this is not
-    /// called first, [`merges`](Self::merges) and [`token`](Self::token) build the tables on their
+    /// called first, [`merges`](Self::merges) and [`ranks`](Self::ranks) build the tables on their
     /// first call, and panic if there is not enough memory.
     pub fn make_tables(&self) -> Result<()> {
         if !self.merges.are_ready() {
@@ -383,13 +378,9 @@ impl Tokenizer {
         if let Decoder::Steps(steps) = &self.rules().decoder {
             let ids = ids.iter().filter_map(|number| number.id());
             let names = ids.map(|id| self.token_name(id));
-            let steps = if let Some(steps) = self.steps.get() {
-                steps
-            } else {
-                let steps = Arc::new(CompiledSteps::new(steps)?);
-                self.steps.get_or_init(|| steps)
-            };
-            return Ok(decode::by_steps(names, length, steps)?.into_bytes());
+            let expressions =
+                get_or_build(&self.expressions, || Ok(decode::expressions(steps)?.into()))?;
+            return Ok(decode::by_steps(names, length, steps, expressions)?.into_bytes());
         }
         let mut bytes = memory::zeros(length)?;
         decode::write(self.vocabulary(), ids, &mut bytes)?;

@@ -15,6 +15,7 @@ use crate::encode::EncodeOptions;
 use crate::rules::{AddedToken, Normalizer, NormalizerStep, PartStart, SpacePrefix, TextRules};
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
+use crate::tokenizer::merges::Merges;
 use crate::tokenizer::offsets::Keep;
 use crate::tokenizer::session::EncodeStream;
 use crate::tokenizer::session::Session;
@@ -147,7 +148,8 @@ pub(super) fn tokenizer(steps: &[&str], way: usize, rule: Rule) -> Arc<Tokenizer
             Tokenizer::from_merges(vocabulary, listed(), ignore_merges, rules).unwrap()
         }
         Rule::Characters => {
-            Tokenizer::by_rule(vocabulary, listed(), MergeRule::Characters, rules).unwrap()
+            let merges = Merges::of_pairs(listed(), Vec::new());
+            Tokenizer::by_rule(vocabulary, MergeRule::Characters, rules, merges).unwrap()
         }
     })
 }
@@ -534,4 +536,19 @@ mod lines {
             check(tokens(&[&parts[..], &phrases].concat()), &[text]);
         }
     }
+}
+
+#[test]
+fn the_rank_of_a_token_is_that_of_its_first_merge() {
+    let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+    let more = [(b"abc".to_vec(), 256), (b"ab".to_vec(), 257), (b"bc".to_vec(), 258)];
+    let vocabulary = Vocabulary::new(bytes.chain(more), [("<s>".to_owned(), 300)]).unwrap();
+    let [a, b, c] = [97, 98, 99];
+    let merges = vec![(a, b), (b, c), (257, c), (a, 258)];
+    let ranks = Tokenizer::from_merges(vocabulary, merges, false, pattern(&["gpt2"]));
+    let ranks = ranks.unwrap().ranks();
+    assert_eq!(
+        [256, 257, 258, 97, 300].map(|id| ranks[id]),
+        [Some(2), Some(0), Some(1), None, None]
+    );
 }

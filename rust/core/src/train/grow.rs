@@ -13,6 +13,7 @@ use crate::error::{Error, Hint, Result};
 use crate::memory;
 use crate::pretokenize::{Pattern, Splitter};
 use crate::rules::TextRules;
+use crate::tokenizer::merges::Merges;
 use crate::tokenizer::{Tokenizer, tokens_of};
 use crate::train::{TrainOptions, Trained, train, train_more};
 use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, Vocabulary, check_size};
@@ -121,8 +122,8 @@ pub fn extend(
     memory::extend(&mut merges, &learnt.merges)?;
     let (vocabulary, rules) =
         (Vocabulary::with_added(ordinary, [], added)?, tokenizer.rules().clone());
-    let extended = Tokenizer::by_rule(vocabulary, merges.clone(), tokenizer.rule(), rules)?;
-    Ok(extended.with_merges(merges, Vec::new()))
+    let merges = Merges::of_pairs(merges, Vec::new());
+    Tokenizer::by_rule(vocabulary, tokenizer.rule(), rules, merges)
 }
 
 /// Learn merges from `counts`, after the merges that create the `initial` tokens.
@@ -281,9 +282,9 @@ impl Trained {
         let first_special = id(tokens.len());
         let special: Vec<_> = special.iter().cloned().zip(first_special..).collect();
         let vocabulary = Vocabulary::new(tokens.into_iter().zip(0..), special)?;
-        let tokenizer = Tokenizer::from_ranks(vocabulary, rules)?;
-        let tokenizer =
-            tokenizer.with_merges(memory::copy(&self.merges)?, memory::copy(&self.replacements)?);
+        let counts = memory::copy(&self.replacements)?;
+        let merges = Merges::of_pairs(memory::copy(&self.merges)?, counts);
+        let tokenizer = Tokenizer::by_rule(vocabulary, MergeRule::Ranks, rules.into(), merges)?;
         Ok(tokenizer.with_note("exhausted", &self.exhausted))
     }
 }

@@ -47,7 +47,6 @@ pub(super) enum Kind {
     Pairs = 17,
     PairsOfBytes = 18,
     MergedIds = 19,
-    Marks = 20,
     SplitPoints = 21,
     Unmade = 25,
     Tokens = 26,

@@ -35,7 +35,7 @@ use crate::pretokenize::UNICODE_VERSION;
 use crate::rules::TextRules;
 use crate::tokenizer::Tokenizer;
 use crate::tokenizer::merges::{Merges, encode_counts};
-use crate::vocabulary::{MergeRule, Vocabulary};
+use crate::vocabulary::{MergeRule, SPACED, Vocabulary};
 pub(crate) use container::MAGIC;
 use container::{Container, Kind, Writer, number};
 
@@ -107,7 +107,6 @@ fn write_tables(tokenizer: &Tokenizer, writer: &mut Writer) -> Result<()> {
     writer.table(Kind::Pairs, words, max_probe);
     writer.array(Kind::PairsOfBytes, bytes);
     writer.array(Kind::MergedIds, ids);
-    writer.array(Kind::Marks, tokenizer.marks());
     writer.array(Kind::SplitPoints, split_points);
     writer.array(Kind::Unmade, tokenizer.encoder().pretokens.unmade()?);
     writer.table(Kind::Tokens, tokens, tokens_probe);
@@ -192,15 +191,14 @@ impl Tokenizer {
 
 /// Sections that encoding never reads, or reads only for long pretokens. The other sections stay
 /// resident after the check, so that the first text does not wait for page faults.
-const SELDOM_READ: [Kind; 5] =
-    [Kind::TokenBytes, Kind::TokenOffsets, Kind::Merges, Kind::Marks, Kind::SplitPoints];
+const SELDOM_READ: [Kind; 4] =
+    [Kind::TokenBytes, Kind::TokenOffsets, Kind::Merges, Kind::SplitPoints];
 
 /// Sections that can be rebuilt from the others.
-const TABLES: [Kind; 7] = [
+const TABLES: [Kind; 6] = [
     Kind::Pairs,
     Kind::PairsOfBytes,
     Kind::MergedIds,
-    Kind::Marks,
     Kind::SplitPoints,
     Kind::Unmade,
     Kind::Tokens,
@@ -254,10 +252,9 @@ fn tokenizer(container: &Container, tables: Tables) -> Result<Tokenizer> {
     let split_points =
         believed(Kind::SplitPoints).then(|| read_split_points(container)).transpose()?;
     let unmade = believed(Kind::Unmade).then(|| container.array(Kind::Unmade)).transpose()?;
-    let marks = believed(Kind::Marks).then(|| read_marks(container, &vocabulary)).transpose()?;
     let tables = MergeTables { pairs, split_points, unmade };
     let tokenizer = Tokenizer::with_tables(vocabulary, rule, rules, merges, tables)?;
-    Ok(tokenizer.with_marks(marks).with_notes(read_notes(container)?))
+    Ok(tokenizer.with_notes(read_notes(container)?))
 }
 
 fn read_vocabulary(container: &Container, indexed: bool) -> Result<Vocabulary> {
@@ -267,14 +264,16 @@ fn read_vocabulary(container: &Container, indexed: bool) -> Result<Vocabulary> {
     let index = indexed.then(|| container.key_table(Kind::Tokens)).transpose()?;
     let [shared, twins] = [Kind::Shared, Kind::Twins].map(|kind| container.array_if_any(kind));
     let (shared, twins): (Array<u32>, Array<u32>) = (shared?, twins?);
-    let vocabulary = Vocabulary::from_arrays(arena, offsets, &special, &shared, &twins, index)?;
-    if !container.has(Kind::AddedFlags) {
-        return Ok(vocabulary);
+    let flags: Array<u8> = if container.has(Kind::AddedFlags) {
+        container.array(Kind::AddedFlags)?
+    } else {
+        Array::new(vec![SPECIAL_ONLY; special.len()])
+    };
+    if flags.len() != special.len() || flags.iter().any(|&flags| flags >= 2 * SPACED) {
+        let reason = "it is not a byte of known flags for each special token";
+        return Err(container.broken(Kind::AddedFlags, reason));
     }
-    let reason = "it is not a byte of known flags for each special token";
-    vocabulary
-        .with_flags(&container.array::<u8>(Kind::AddedFlags)?)
-        .ok_or_else(|| container.broken(Kind::AddedFlags, reason))
+    Vocabulary::from_arrays(arena, offsets, &special, &flags, &shared, &twins, index)
 }
 
 fn rule_number(rule: MergeRule) -> u32 {
@@ -328,14 +327,6 @@ fn read_split_points(container: &Container) -> Result<SplitPoints> {
     split_points.ok_or_else(|| {
         container.broken(Kind::SplitPoints, "its number of bits is not a power of two")
     })
-}
-
-fn read_marks(container: &Container, vocabulary: &Vocabulary) -> Result<Array<u32>> {
-    let marks = container.array(Kind::Marks)?;
-    if marks.len() == vocabulary.len() {
-        return Ok(marks);
-    }
-    Err(container.broken(Kind::Marks, "it is not one number for each id"))
 }
 
 /// Each key and each value, preceded by its length.
