@@ -169,7 +169,7 @@ pub(crate) fn added_tokens(value: &Bound<'_, PyAny>) -> PyResult<Vec<AddedToken>
     };
     let token = |item: Bound<'_, PyAny>| {
         let (content, id, special, lstrip, rstrip, single_word, normalized) = item.extract()?;
-        Ok(AddedToken { content, id, special, lstrip, rstrip, single_word, normalized })
+        Ok(AddedToken { id, content, special, lstrip, rstrip, single_word, normalized })
     };
     tokens.iter().map(token).collect()
 }
@@ -180,7 +180,7 @@ pub(crate) fn python_token<'py>(
     token: &AddedToken,
 ) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let AddedToken { content, id, special, lstrip, rstrip, single_word, normalized } = token;
+    let AddedToken { id, content, special, lstrip, rstrip, single_word, normalized } = token;
     let values = (content, id, special, lstrip, rstrip, single_word, normalized);
     CLASS.import(py, "bytepair.properties.tokens", "AddedToken")?.call1(values)
 }

@@ -207,7 +207,7 @@ impl AddedToken {
     pub(crate) fn with_flags(content: String, id: u32, bits: u8) -> Self {
         let [special, lstrip, rstrip, single_word, normalized] =
             [0, 1, 2, 3, 4].map(|bit| bits >> bit & 1 == 1);
-        Self { content, id, special, lstrip, rstrip, single_word, normalized }
+        Self { id, content, special, lstrip, rstrip, single_word, normalized }
     }
 }
 
