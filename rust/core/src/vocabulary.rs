@@ -15,7 +15,7 @@ use hashbrown::HashMap;
 
 use crate::error::{Error, Hint, Reason, Result};
 use crate::hash::key::{Key, MAX_KEY_BYTES};
-use crate::hash::tables::{KeyTable, KeyTableBuilder};
+use crate::hash::tables::KeyTable;
 use crate::machine::array::Array;
 use crate::machine::simd::prefetch;
 use crate::memory;
@@ -163,7 +163,7 @@ impl Vocabulary {
         tokens.sort_by_key(|(_, id)| *id);
         let (arena, offsets) = lay_out(&tokens)?;
         let (arena, offsets) = (Array::new(arena), Array::new(offsets));
-        let index = KeyTableBuilder::new(0)?.finish()?;
+        let index = KeyTable::empty();
         Self { arena, offsets, index, shared, twins, added }.indexed()
     }
 
@@ -211,7 +211,7 @@ impl Vocabulary {
         if let Some(index) = index {
             return Ok(Self { arena, offsets, index, shared, twins, added });
         }
-        let index = KeyTableBuilder::new(0)?.finish()?;
+        let index = KeyTable::empty();
         Self { arena, offsets, index, shared, twins, added }.indexed()
     }
 
@@ -219,20 +219,16 @@ impl Vocabulary {
     fn indexed(mut self) -> Result<Self> {
         let range = |id: u32| range(&self.offsets, id as usize).unwrap_or_default();
         let ids: Vec<u32> = memory::collect(self.ordinary_tokens().map(|(_, id)| id))?;
-        let mut index = KeyTableBuilder::new(ids.len())?;
-        for id in ids {
-            let Some(other) = index.put(Key::of_token(&self.arena, range(id)), id) else {
-                continue;
-            };
+        let key = |&id: &u32| (Key::of_token(&self.arena, range(id)), id);
+        self.index = KeyTable::new(ids.len(), ids.iter().map(key), |other, id| {
             let token = &self.arena[range(id)];
-            return Err(broken(if token == &self.arena[range(other)] {
+            broken(if token == &self.arena[range(other)] {
                 let token = token.escape_ascii();
                 format!("ids {other} and {id} both stand for the token b\"{token}\"")
             } else {
                 format!("the tokens of the ids {other} and {id} have the same hash")
-            }));
-        }
-        self.index = index.finish()?;
+            })
+        })?;
         Ok(self)
     }
 

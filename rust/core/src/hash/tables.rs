@@ -42,6 +42,28 @@ pub(crate) struct KeyTable {
 }
 
 impl KeyTable {
+    /// The table of `count` keys of at least one byte, with their numbers of at most 21 bits. Fails with
+    /// `twice` of both numbers if a key comes twice, and if many keys have one hash.
+    pub(crate) fn new(
+        count: usize,
+        keys: impl Iterator<Item = (Key, u32)>,
+        twice: impl Fn(u32, u32) -> Error,
+    ) -> Result<Self> {
+        let lines = (count * LINES_PER_GROUP).div_ceil(KEYS_PER_GROUP).max(1);
+        let (mut words, mut max_probe) = (AlignedBuffer::zeros(lines * LINE_WORDS)?, 1);
+        for (key, number) in keys {
+            if let Some(other) = insert(&mut words, &mut max_probe, key, number)? {
+                return Err(twice(other, number));
+            }
+        }
+        Ok(Self { words: Array::of_words(words), max_probe })
+    }
+
+    /// A table without keys.
+    pub(crate) fn empty() -> Self {
+        Self { words: Array::new(vec![0; LINE_WORDS]), max_probe: 1 }
+    }
+
     /// The table in an array from any source; `None` if it does not consist of lines, or if
     /// `max_probe` is too large.
     pub(crate) fn from_array(words: Array<u64>, max_probe: usize) -> Option<Self> {
@@ -80,54 +102,28 @@ impl KeyTable {
     }
 }
 
-/// A table that is being filled.
-pub(crate) struct KeyTableBuilder {
-    words: AlignedBuffer,
-    max_probe: usize,
-}
-
-impl KeyTableBuilder {
-    /// An empty table for this many keys.
-    pub(crate) fn new(keys: usize) -> Result<Self> {
-        let lines = (keys * LINES_PER_GROUP).div_ceil(KEYS_PER_GROUP).max(1);
-        Ok(Self { words: AlignedBuffer::zeros(lines * LINE_WORDS)?, max_probe: 1 })
-    }
-
-    /// Insert a key of at least one byte with a number of at most 21 bits. If the key is in the
-    /// table, return its number instead. If its probe sequence is too long, `finish` fails.
-    pub(crate) fn put(&mut self, key: Key, new: u32) -> Option<u32> {
-        let mut at = home(key, self.words.len());
-        let mut probe = 1;
-        while self.max_probe <= MAX_PROBE {
-            let length = self.words.len();
-            let line = self.words.chunk_mut::<LINE_WORDS>(at);
-            if let Some(place) = place(line, key) {
-                return Some(number(line, place));
-            }
-            // The second word of a key has its length, so that of a free place is zero.
-            if let Some(free) = (0..KEYS_PER_LINE).find(|&place| line[2 * place + 1] == 0) {
-                (line[2 * free], line[2 * free + 1]) = key.words();
-                line[NUMBERS_WORD] |= u64::from(new) << shift(free);
-                self.max_probe = self.max_probe.max(probe);
-                return None;
-            }
-            line[FILTER_WORD] |= bit(key);
-            (at, probe) = (next(at, length), probe + 1);
-            if probe > MAX_PROBE {
-                self.max_probe = probe;
-            }
+/// Insert a key, and raise `max_probe` to the length of its probe sequence. If the key is in the table,
+/// return its number instead.
+fn insert(words: &mut [u64], max_probe: &mut usize, key: Key, new: u32) -> Result<Option<u32>> {
+    let length = words.len();
+    let mut at = home(key, length);
+    for probe in 1..=MAX_PROBE {
+        let line = words[at..].first_chunk_mut().expect("lines are whole");
+        if let Some(place) = place(line, key) {
+            return Ok(Some(number(line, place)));
         }
-        None
-    }
-
-    /// The finished table. Fails if a key was left out.
-    pub(crate) fn finish(self) -> Result<KeyTable> {
-        if self.max_probe > MAX_PROBE {
-            let reason = "hundreds of its tokens have one hash, as of no trained vocabulary";
-            return Err(Error::Vocabulary { reason: reason.into() });
+        // The second word of a key has its length, so that of a free place is zero.
+        if let Some(free) = (0..KEYS_PER_LINE).find(|&place| line[2 * place + 1] == 0) {
+            (line[2 * free], line[2 * free + 1]) = key.words();
+            line[NUMBERS_WORD] |= u64::from(new) << shift(free);
+            *max_probe = probe.max(*max_probe);
+            return Ok(None);
         }
-        Ok(KeyTable { words: Array::of_words(self.words), max_probe: self.max_probe })
+        line[FILTER_WORD] |= bit(key);
+        at = next(at, length);
     }
+    let reason = "hundreds of its tokens have one hash, as of no trained vocabulary";
+    Err(Error::Vocabulary { reason: reason.into() })
 }
 
 /// The index of the first word of a key's line.
@@ -280,21 +276,22 @@ mod tests {
     }
 
     proptest! {
-        /// Every key is found with its first number, however full the table is, and no other is.
+        /// Every key is found with its number, however full the table is, and no other is. A key that
+        /// comes twice is an error.
         #[test]
         fn keys_are_found_with_their_numbers(
             texts in prop::collection::vec(prop::collection::vec(0u8..3, 1..=15), 0..150),
             others in prop::collection::vec(prop::collection::vec(0u8..3, 1..=15), 0..50),
             room in 0usize..200,
         ) {
-            // A table without a free place would be searched for one without end.
-            let mut builder = KeyTableBuilder::new(room.max(texts.len())).unwrap();
-            let mut known = BTreeMap::new();
-            for (text, number) in texts.iter().zip((0..1 << BITS).rev()) {
-                prop_assert_eq!(builder.put(key(text), number), known.get(text).copied());
-                known.entry(text.clone()).or_insert(number);
-            }
-            let table = builder.finish().unwrap();
+            let all = texts.iter().cloned().zip((0..1 << BITS).rev());
+            let known: BTreeMap<Vec<u8>, u32> = all.clone().collect();
+            let twice = |one, other| Error::Uncovered { part: format!("{one} {other}") };
+            let keys = all.map(|(text, number)| (key(&text), number));
+            let table = KeyTable::new(texts.len(), keys, twice);
+            prop_assert_eq!(table.is_ok(), known.len() == texts.len());
+            let keys = known.iter().map(|(text, &number)| (key(text), number));
+            let table = KeyTable::new(room.max(texts.len()), keys, twice).unwrap();
             let (array, max_probe) = table.array();
             let again = KeyTable::from_array(array.clone(), max_probe).unwrap();
             for text in texts.iter().chain(&others) {
@@ -307,15 +304,13 @@ mod tests {
     #[test]
     fn keys_that_were_chosen_to_have_one_hash_are_refused() {
         let start = 0x9E37_79B9_7F4A_7C15_u64.to_le_bytes();
-        let builder = |keys: u32| {
-            let mut builder = KeyTableBuilder::new(2 * keys as usize).unwrap();
-            for number in 0..keys {
-                builder.put(key(&[&start[..], &number.to_le_bytes()].concat()), number);
-            }
-            builder.finish()
+        let table = |keys: u32| {
+            let text = |number: u32| [&start[..], &number.to_le_bytes()].concat();
+            let all = (0..keys).map(|number| (key(&text(number)), number));
+            KeyTable::new(2 * keys as usize, all, |_, _| Error::CountOverflow)
         };
-        assert!(builder(3_000).is_ok());
-        assert!(matches!(builder(3_100), Err(Error::Vocabulary { .. })));
+        assert!(table(3_000).is_ok());
+        assert!(matches!(table(3_100), Err(Error::Vocabulary { .. })));
     }
 
     #[test]

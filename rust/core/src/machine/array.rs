@@ -157,22 +157,22 @@ impl<T: Pod> Array<T> {
 impl<T: Send + Sync> Array<T> {
     /// An owned array.
     pub(crate) fn new(items: Vec<T>) -> Self {
-        Self::owned(items, Vec::as_slice)
+        Self::owned(items)
     }
 }
 
 impl<T> Array<T> {
     /// The array inside `owner`.
-    fn owned<O: Send + Sync + 'static>(owner: O, items: fn(&O) -> &[T]) -> Self {
+    fn owned(owner: impl Deref<Target = [T]> + Send + Sync + 'static) -> Self {
         let owner = Arc::new(owner);
-        Self { items: NonNull::from(items(&owner)), owner }
+        Self { items: NonNull::from(&**owner), owner }
     }
 }
 
 impl Array<u64> {
     /// An owned array in an aligned buffer.
     pub(crate) fn of_words(words: AlignedBuffer) -> Self {
-        Self::owned(words, AlignedBuffer::as_slice)
+        Self::owned(words)
     }
 }
 
@@ -250,11 +250,6 @@ impl<Word: Zeroable> AlignedBuffer<Word> {
 }
 
 impl<Word> AlignedBuffer<Word> {
-    #[inline]
-    pub(crate) fn as_slice(&self) -> &[Word] {
-        &self.all[self.start..self.start + self.length]
-    }
-
     /// `LENGTH` words from an index on.
     #[inline]
     pub(crate) fn chunk_mut<const LENGTH: usize>(&mut self, index: usize) -> &mut [Word; LENGTH] {
@@ -268,7 +263,7 @@ impl<Word> Deref for AlignedBuffer<Word> {
 
     #[inline]
     fn deref(&self) -> &[Word] {
-        self.as_slice()
+        &self.all[self.start..self.start + self.length]
     }
 }
 
