@@ -165,13 +165,13 @@ pub(crate) fn verify_merges(
     let (before, after) = pairs.split_at(start);
     let mismatch = interruptible(py, pairs.len(), on_progress.as_ref(), |report| {
         let Some((_, limits)) = superwords else {
-            return bytepair::verify(after, &counts.inner, &options, report);
+            return bytepair::verify(None, after, &counts.inner, &options, report);
         };
         let options = TrainOptions { veto: Some(veto(limits)), ..options };
         let first = Trained { merges: before.to_vec(), ..Trained::default() };
         let base = first.to_tokenizer(&[], counts.pattern.clone())?;
         let report = &mut |done| report(start + done);
-        bytepair::verify_more(&base, after, &counts.inner, &options, report)
+        bytepair::verify(Some(&base), after, &counts.inner, &options, report)
     })?;
     let token = |id: u32| tokens[id as usize].clone();
     let pair = |((left, right), count): ((u32, u32), u64)| ((token(left), token(right)), count);

@@ -88,4 +88,4 @@ pub use pretokenize::Splitter;
 #[doc(hidden)]
 pub use text::Text;
 #[doc(hidden)]
-pub use train::{Mismatch, train_more, verify, verify_more};
+pub use train::{Mismatch, train_more, verify};

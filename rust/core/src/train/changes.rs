@@ -26,8 +26,6 @@ pub struct Changes {
     first_new: u32,
     /// The changes of the current merge.
     balances: Balances,
-    /// The buffer of [`Postings::add_new`](super::postings::Postings::add_new).
-    numbers: Vec<Option<u32>>,
     /// Removed occurrences of pairs that are older than the batch; for those that are kept in the
     /// counts also by index.
     removed: Vec<(TokenPair, u64)>,
@@ -98,9 +96,7 @@ impl Balances {
 impl Changes {
     /// Clear the changes of the previous batch.
     pub(super) fn begin_batch(&mut self, batch: &[Merge]) -> Result<()> {
-        let ids = batch.last().map_or(0, |merge| merge.new + 1);
-        self.balances.grow(ids)?;
-        grow(&mut self.numbers, ids)?;
+        self.balances.grow(batch.last().map_or(0, |merge| merge.new + 1))?;
         self.first_new = batch.first().map_or(0, |merge| merge.new);
         self.replacements.clear();
         self.removed.clear();
@@ -192,14 +188,15 @@ impl Changes {
         &self.created[self.range(merge, 0)]
     }
 
-    /// The words in which a merge creates pairs, and a buffer with `None` for each neighbour. The
-    /// words of each pair are in order, but those of different pairs are mixed.
-    pub(super) fn created_in(
-        &mut self,
-        merge: usize,
-    ) -> (&[(Neighbour, Word)], &mut [Option<u32>]) {
-        let range = self.range(merge, 1);
-        (&self.created_in[range], &mut self.numbers)
+    /// The words in which a merge creates pairs, with the neighbours. The words of each pair are in
+    /// order, but those of different pairs are mixed.
+    pub(super) fn created_in(&self, merge: usize) -> &[(Neighbour, Word)] {
+        &self.created_in[self.range(merge, 1)]
+    }
+
+    /// The number of ids after the batch.
+    pub(super) fn ids(&self) -> u32 {
+        self.merge.new + 1
     }
 
     /// The indices of the pairs whose counts the batch lowered.
@@ -229,7 +226,7 @@ pub(super) fn new_pair(neighbour: Neighbour, new: u32) -> TokenPair {
 
 /// Make `values` long enough for each neighbour of this number of ids. Called as ids are created,
 /// so that memory depends on the ids that exist, not on the requested vocabulary size.
-fn grow<T: Clone + Default>(values: &mut Vec<T>, ids: u32) -> Result<()> {
+pub(super) fn grow<T: Clone + Default>(values: &mut Vec<T>, ids: u32) -> Result<()> {
     resize(values, 2 * ids as usize)
 }
 

@@ -13,11 +13,11 @@ use crate::train::order::TokenOrder;
 use crate::train::pair_counts::{Merge, PairCounts, TokenPair};
 use crate::train::postings::Postings;
 use crate::train::queue::Queue;
-use crate::train::words::{Seed, Words};
+use crate::train::words::{Seed, Words, words};
 
 /// The words of a text, its pairs with their counts, and where they occur.
 pub struct MergedText {
-    words: Words,
+    words: Box<dyn Words>,
     pairs: PairCounts,
     postings: Postings,
     tokens: u64,
@@ -29,14 +29,11 @@ impl MergedText {
     pub fn new(counts: &Counts, base: Option<&Tokenizer>, vocab_size: usize) -> Result<Self> {
         let ids = base.map_or(256, |base| base.vocabulary().len());
         let ids = u32::try_from(ids).map_err(|_| Error::CountOverflow)?;
-        let words = Words::new(counts, 0..counts.len(), &mut Seed::new(base)?, vocab_size)?;
+        let words = words(counts, 0..counts.len(), &mut Seed::new(base)?, vocab_size)?;
         let tokens = words.total_pairs()?.checked_add(counts.total()?);
         let tokens = tokens.ok_or(Error::CountOverflow)?;
-        let mut counts = words.count_pairs(ids)?;
-        counts.sort_unstable();
-        let mut pairs = PairCounts::new()?;
-        pairs.insert(&counts)?;
-        let postings = Postings::of_words(&words, &pairs, ids)?;
+        let pairs = words.count_pairs(ids)?.frequent(1)?;
+        let postings = words.postings(&pairs, ids)?;
         Ok(Self { words, pairs, postings, tokens })
     }
 
@@ -74,7 +71,7 @@ impl MergedText {
     ) -> Result<Option<u32>> {
         let Self { words, pairs, postings, .. } = self;
         let next = queue.pop(order, pairs, floor, &mut |index| {
-            let first = postings.first_position(words, (index, pairs.pair(index)), order);
+            let first = words.first_position(postings, (index, pairs.pair(index)), order);
             // A pair without an occurrence comes after all pairs that have a position.
             first.map_or((1, 0), |position| (0, position))
         })?;
@@ -87,7 +84,7 @@ impl MergedText {
         let merge = Merge { pair: self.pairs.pair(index), index, new };
         self.pairs.remove(index);
         // A batch of one merge: the next one may be chosen by another text.
-        self.postings.merge(&mut self.words, &[merge], &self.pairs, changes)?;
+        self.words.merge_batch(&mut self.postings, &[merge], &self.pairs, changes)?;
         self.pairs.lower(&changes.removed_by_index);
         // All created pairs get an index, however rare they are, so every neighbour has postings.
         let created = changes.created(0).iter();

@@ -52,7 +52,7 @@ use merged_text::MergedText;
 use options::Tuning;
 pub use options::{Mismatch, Ties, TrainOptions, Trained, Veto};
 pub use pair_counts::TokenPair;
-use segments::AdjacentPairs;
+use segments::segments;
 use trainer::learn;
 pub use words::Seed;
 
@@ -97,23 +97,21 @@ pub fn train_more(
     options: &TrainOptions,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Trained> {
-    let Some(veto) = &options.veto else {
+    if options.veto.is_none() {
         return learn_on(Some(base), counts, options, on_progress);
-    };
-    let mut pairs = AdjacentPairs::count(base, counts, veto, options.threads)?;
-    let mut min_count = pairs.likely_min_count(options)?;
+    }
+    let mut min_count = None;
     loop {
-        let segments = pairs.segments(min_count)?;
-        let rare = TrainOptions { min_count, ..options.clone() };
+        let (segments, least) = segments(base, counts, options, min_count)?;
+        let rare = TrainOptions { min_count: least, ..options.clone() };
         let trained = learn_on(Some(base), &segments, &rare, on_progress)?;
-        if !trained.exhausted || min_count == options.min_count {
+        if !trained.exhausted || least == options.min_count {
             return Ok(trained);
         }
         // Merges with smaller counts are needed, so fewer points may be cut. Pairs are counted
         // again, because keeping their counts would take more memory than the segments.
-        let lower = NonZeroU64::new(min_count.get() / 4).unwrap_or(NonZeroU64::MIN);
-        min_count = options.min_count.max(lower);
-        pairs = AdjacentPairs::count(base, counts, veto, options.threads)?;
+        let lower = NonZeroU64::new(least.get() / 4).unwrap_or(NonZeroU64::MIN);
+        min_count = Some(options.min_count.max(lower));
     }
 }
 
@@ -129,44 +127,21 @@ fn learn_on(
     learn(counts, options, base, tuning, on_progress)
 }
 
-/// Check that training would make each merge of a list, in this order. Returns the first merge that
-/// it would not make.
+/// Check that training would make each merge of a list, in this order: as [`train_more`] on top of
+/// those of `base`, or without a base as [`train`]. Returns the first merge that it would not make.
 ///
-/// The ids are those of [`Trained`]. The whole list is checked; `options.merges` is ignored.
+/// The ids are those of the training; without a base those of [`Trained`]. The whole list is checked;
+/// `options.merges` is ignored.
 pub fn verify(
-    merges: &[(u32, u32)],
-    counts: &Counts,
-    options: &TrainOptions,
-    on_progress: &mut dyn FnMut(usize) -> Result<()>,
-) -> Result<Option<Mismatch>> {
-    verify_on(None, merges, counts, options, on_progress)
-}
-
-/// Check that training would make each merge of a list on top of those of a tokenizer, as
-/// [`train_more`] does.
-///
-/// The ids are those of `base`; new tokens have the ids after its vocabulary.
-pub fn verify_more(
-    base: &Tokenizer,
-    merges: &[(u32, u32)],
-    counts: &Counts,
-    options: &TrainOptions,
-    on_progress: &mut dyn FnMut(usize) -> Result<()>,
-) -> Result<Option<Mismatch>> {
-    let veto = options.veto.clone().unwrap_or_default();
-    let segments =
-        AdjacentPairs::count(base, counts, &veto, options.threads)?.segments(NonZeroU64::MIN)?;
-    verify_on(Some(base), merges, &segments, options, on_progress)
-}
-
-/// The first merge of a list that training with these counts would not make.
-fn verify_on(
     base: Option<&Tokenizer>,
-    merges: &[TokenPair],
+    merges: &[(u32, u32)],
     counts: &Counts,
     options: &TrainOptions,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Option<Mismatch>> {
+    let segments = base.map(|base| segments(base, counts, options, Some(NonZeroU64::MIN)));
+    let segments = segments.transpose()?;
+    let counts = segments.as_ref().map_or(counts, |(segments, _)| segments);
     let options = TrainOptions { merges: merges.len(), ..options.clone() };
     let learnt = learn_on(base, counts, &options, on_progress)?;
     let step = merges.iter().zip(&learnt.merges).take_while(|(one, other)| one == other).count();

@@ -1,6 +1,6 @@
 //! Pairs of adjacent tokens, and the current count of each in all words.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hash::key::hash_number;
 use crate::hash::tables::RowIndex;
 use crate::machine::simd::prefetch;
@@ -9,18 +9,48 @@ use crate::memory;
 /// How many pairs ahead the entry of a pair is prefetched.
 const AHEAD_PAIRS: usize = 8;
 
-/// All pairs whose first count reached the floor, including merged pairs. Each has an index, in
-/// order of creation.
+/// Counts of pairs. Each pair has an index, in order of creation.
 pub(super) struct PairCounts {
     index: RowIndex,
-    /// Each pair and its count, which is 0 after its merge.
-    entries: Vec<(TokenPair, u64)>,
+    /// Each pair and its count; in a training, the count is 0 after the merge of the pair.
+    pub(super) entries: Vec<(TokenPair, u64)>,
 }
 
 impl PairCounts {
     /// No pairs.
     pub(super) fn new() -> Result<Self> {
         Ok(Self { index: RowIndex::of(std::iter::empty(), 0)?, entries: Vec::new() })
+    }
+
+    /// Add to the count of a pair. Fails if the sum exceeds 64 bits.
+    #[inline]
+    pub(super) fn add(&mut self, pair: TokenPair, count: u64) -> Result<()> {
+        let Ok(row) = self.index.find(hash(pair), |row| self.entries[row].0 == pair) else {
+            return self.insert(&[(pair, count)]);
+        };
+        let sum = &mut self.entries[row].1;
+        *sum = sum.checked_add(count).ok_or(Error::CountOverflow)?;
+        Ok(())
+    }
+
+    /// The sum of several counts.
+    pub(super) fn sum(all: impl IntoIterator<Item = Self>) -> Result<Self> {
+        let mut all = all.into_iter();
+        let mut sum = all.next().map_or_else(Self::new, Ok)?;
+        let mut others = all.flat_map(|other| other.entries);
+        others.try_for_each(|(pair, count)| sum.add(pair, count))?;
+        Ok(sum)
+    }
+
+    /// The pairs with a count of at least `least`, with new indices in the order of their ids.
+    pub(super) fn frequent(self, least: u64) -> Result<Self> {
+        let Self { mut entries, index } = self;
+        drop(index);
+        entries.retain(|&(_, count)| count >= least);
+        entries.sort_unstable();
+        let mut frequent = Self::new()?;
+        frequent.insert(&entries)?;
+        Ok(frequent)
     }
 
     /// Add new pairs; their indices follow the existing ones.

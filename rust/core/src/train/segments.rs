@@ -15,158 +15,35 @@
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-use foldhash::fast::FixedState;
-use hashbrown::{HashMap, HashSet};
-
 use crate::count::{Counts, DistinctRows};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::parallel;
 use crate::tokenizer::Tokenizer;
 use crate::train::TrainOptions;
-use crate::train::options::{Veto, falling};
-use crate::train::pair_counts::TokenPair;
+use crate::train::options::falling;
+use crate::train::pair_counts::PairCounts;
 use crate::train::words::Seed;
-use crate::{memory, parallel};
 
 /// Counts in files are read in pieces of about this many bytes; the pages of each are then
 /// released.
 const PIECE_BYTES: usize = 1 << 24;
 
-/// Counts of pairs, divided among several maps: when a map grows, only its own entries are copied,
-/// and when the counts of another thread are added, its maps are freed one by one.
-struct PairSums(Vec<HashMap<TokenPair, u64, FixedState>>);
-
-impl PairSums {
-    const MAPS: usize = 16;
-
-    fn new() -> Self {
-        Self((0..Self::MAPS).map(|_| HashMap::default()).collect())
-    }
-
-    fn add(&mut self, pair: TokenPair, count: u64) -> Result<()> {
-        // (a, b) and (b, a) share a map: the division need only be about even.
-        let map = &mut self.0[(pair.0 ^ pair.1) as usize % Self::MAPS];
-        memory::reserve_entry(map)?;
-        let sum = map.entry(pair).or_insert(0);
-        *sum = sum.checked_add(count).ok_or(Error::CountOverflow)?;
-        Ok(())
-    }
-
-    fn add_all(&mut self, other: Self) -> Result<()> {
-        let mut pairs = other.0.into_iter().flatten();
-        pairs.try_for_each(|(pair, count)| self.add(pair, count))
-    }
-
-    fn retain(&mut self, mut keep: impl FnMut(TokenPair) -> bool) {
-        self.0.iter_mut().for_each(|map| map.retain(|&pair, _| keep(pair)));
-    }
-
-    fn counts(&self) -> impl Iterator<Item = u64> {
-        self.0.iter().flat_map(|map| map.values().copied())
-    }
-
-    fn into_pairs(self) -> impl Iterator<Item = (TokenPair, u64)> {
-        self.0.into_iter().flatten()
-    }
-}
-
-/// Counts of adjacent pairs before the new merges.
-pub(super) struct AdjacentPairs<'a> {
-    base: &'a Tokenizer,
-    counts: &'a Counts,
-    threads: usize,
-    /// The count of each pair that is not vetoed.
-    pairs: PairSums,
-}
-
-impl<'a> AdjacentPairs<'a> {
-    /// Count the pairs in `counts` after the merges of `base`.
-    pub(super) fn count(
-        base: &'a Tokenizer,
-        counts: &'a Counts,
-        veto: &Veto,
-        threads: usize,
-    ) -> Result<Self> {
-        let ranges = counts.shares(threads.max(1)).into_iter();
-        let parts = parallel::run(ranges.map(|range| move || count_share(base, counts, range)));
-        let mut pairs = PairSums::new();
-        for part in parts {
-            pairs.add_all(part?)?;
-        }
-        if !veto.is_empty() {
-            let bytes = |id| base.vocabulary().bytes(id).unwrap_or_default();
-            pairs.retain(|(left, right)| veto.allows(&[bytes(left), bytes(right)].concat()));
-        }
-        Ok(Self { base, counts, threads, pairs })
-    }
-
-    /// A count below which no merge is likely to be: a quarter of the count of pair number
-    /// `options.merges` in falling order. If the guess is wrong, training only takes longer.
-    pub(super) fn likely_min_count(&self, options: &TrainOptions) -> Result<NonZeroU64> {
-        let last = falling(self.pairs.counts(), options.merges)?;
-        Ok(options.min_count.max(NonZeroU64::new(last / 4).unwrap_or(NonZeroU64::MIN)))
-    }
-
-    /// The pretokens, cut at all pairs that occur fewer than `min_count` times or are vetoed.
-    /// Segments of a single token are left out.
-    pub(super) fn segments(self, min_count: NonZeroU64) -> Result<Counts> {
-        let frequent = self.pairs.into_pairs().filter(|&(_, count)| count >= min_count.get());
-        let mut mergeable: HashSet<TokenPair, FixedState> = HashSet::default();
-        mergeable.extend(frequent.map(|(pair, _)| pair));
-        let ranges = self.counts.shares(self.threads.max(1)).into_iter();
-        let parts = parallel::run(
-            ranges.map(|range| || cut_share(self.base, self.counts, range, &mergeable)),
-        );
-        let mut all = DistinctRows::default();
-        // Threads cut contiguous ranges, so adding their segments in order keeps the order of first
-        // occurrence.
-        for part in parts {
-            for (segment, count) in part?.iter() {
-                all.add(segment, count)?;
-            }
-        }
-        Ok(all.finish())
-    }
-}
-
-/// Call `each` with the pretokens of a range, their ids and their counts.
-fn for_each_pretoken(
+/// The pretokens, cut at all pairs of `base` that are vetoed or occur fewer than `min_count` times; and
+/// this count, which is [`likely_min_count`] if none is given. Segments of a single token are left out.
+pub(super) fn segments(
     base: &Tokenizer,
     counts: &Counts,
-    range: Range<usize>,
-    mut each: impl FnMut(&[u8], &[u32], u64) -> Result<()>,
-) -> Result<()> {
-    let (mut seed, mut ids) = (Seed::new(Some(base))?, Vec::new());
-    for piece in counts.pieces(range, PIECE_BYTES) {
-        for (pretoken, count) in counts.range(piece.clone()) {
-            seed.ids(pretoken, &mut ids)?;
-            each(pretoken, &ids, count)?;
-        }
-        counts.release(&piece);
-    }
-    Ok(())
-}
-
-/// Count the adjacent pairs in a range of the pretokens.
-fn count_share(base: &Tokenizer, counts: &Counts, range: Range<usize>) -> Result<PairSums> {
-    let mut pairs = PairSums::new();
-    for_each_pretoken(base, counts, range, |_, ids, count| {
-        ids.windows(2).try_for_each(|pair| pairs.add((pair[0], pair[1]), count))
-    })?;
-    Ok(pairs)
-}
-
-/// Cut the pretokens of a range at all pairs that are not in `mergeable`.
-fn cut_share(
-    base: &Tokenizer,
-    counts: &Counts,
-    range: Range<usize>,
-    mergeable: &HashSet<TokenPair, FixedState>,
-) -> Result<Counts> {
-    let mut segments = DistinctRows::default();
-    for_each_pretoken(base, counts, range, |pretoken, ids, count| {
+    options: &TrainOptions,
+    min_count: Option<NonZeroU64>,
+) -> Result<(Counts, NonZeroU64)> {
+    let pairs = allowed_pairs(base, counts, options)?;
+    let min_count = min_count.map_or_else(|| likely_min_count(&pairs, options), Ok)?;
+    let mergeable = pairs.frequent(min_count.get())?;
+    let new = || Ok(DistinctRows::default());
+    let parts = on_shares(base, counts, options, new, |segments, pretoken, ids, count| {
         // A segment ends between two ids whose pair no merge can cross.
         let mut start = 0;
-        for segment in ids.chunk_by(|&left, &right| mergeable.contains(&(left, right))) {
+        for segment in ids.chunk_by(|&left, &right| mergeable.find((left, right)).is_some()) {
             let bytes = segment.iter().map(|&id| base.vocabulary().token_length(id)).sum::<usize>();
             if segment.len() > 1 {
                 segments.add(&pretoken[start..start + bytes], count)?;
@@ -175,5 +52,59 @@ fn cut_share(
         }
         Ok(())
     })?;
-    Ok(segments.finish())
+    let mut all = DistinctRows::default();
+    // Adding the segments of the ranges in order keeps the order of first occurrence.
+    for part in parts {
+        part.finish().iter().try_for_each(|(segment, count)| all.add(segment, count))?;
+    }
+    Ok((all.finish(), min_count))
+}
+
+/// The adjacent pairs before the new merges, with their counts; those that are vetoed have count 0.
+fn allowed_pairs(base: &Tokenizer, counts: &Counts, options: &TrainOptions) -> Result<PairCounts> {
+    let parts = on_shares(base, counts, options, PairCounts::new, |pairs, _, ids, count| {
+        ids.windows(2).try_for_each(|pair| pairs.add((pair[0], pair[1]), count))
+    })?;
+    let mut pairs = PairCounts::sum(parts)?;
+    if let Some(veto) = options.veto.as_ref().filter(|veto| !veto.is_empty()) {
+        let bytes = |id| base.vocabulary().bytes(id).unwrap_or_default();
+        for index in 0..pairs.len() {
+            let (left, right) = pairs.pair(index);
+            if !veto.allows(&[bytes(left), bytes(right)].concat()) {
+                pairs.remove(index);
+            }
+        }
+    }
+    Ok(pairs)
+}
+
+/// A count below which no merge is likely to be: a quarter of the count of pair number
+/// `options.merges` in falling order. If the guess is wrong, training only takes longer.
+fn likely_min_count(pairs: &PairCounts, options: &TrainOptions) -> Result<NonZeroU64> {
+    let last = falling(pairs.entries.iter().map(|&(_, count)| count), options.merges)?;
+    Ok(options.min_count.max(NonZeroU64::new(last / 4).unwrap_or(NonZeroU64::MIN)))
+}
+
+/// For each thread, a new value, to which `add` adds the pretokens of a range, with their ids and
+/// counts; the ranges are contiguous and in order.
+fn on_shares<T: Send>(
+    base: &Tokenizer,
+    counts: &Counts,
+    options: &TrainOptions,
+    new: fn() -> Result<T>,
+    add: impl Fn(&mut T, &[u8], &[u32], u64) -> Result<()> + Sync,
+) -> Result<Vec<T>> {
+    let on_share = |range: Range<usize>| {
+        let (mut value, mut seed, mut ids) = (new()?, Seed::new(Some(base))?, Vec::new());
+        for piece in counts.pieces(range, PIECE_BYTES) {
+            for (pretoken, count) in counts.range(piece.clone()) {
+                seed.ids(pretoken, &mut ids)?;
+                add(&mut value, pretoken, &ids, count)?;
+            }
+            counts.release(&piece);
+        }
+        Ok(value)
+    };
+    let shares = counts.shares(options.threads.max(1)).into_iter();
+    parallel::run(shares.map(|range| || on_share(range))).into_iter().collect()
 }

@@ -164,7 +164,7 @@ proptest! {
             prop_assert_eq!(&short.merges, &long.merges);
             prop_assert_eq!(&short.counts, &long.counts);
             prop_assert_eq!(&short.replacements, &long.replacements);
-            prop_assert_eq!(verify(&long.merges, &counts, &options(0), quiet), Ok(None));
+            prop_assert_eq!(verify(None, &long.merges, &counts, &options(0), quiet), Ok(None));
         }
     }
 
@@ -181,7 +181,7 @@ proptest! {
         if step < merges.len() && merges[step] != wrong {
             let best = Some((merges[step], trained.counts[step]));
             merges[step] = wrong;
-            let mismatch = verify(&merges, &counts, &options, &mut |_| Ok(())).unwrap();
+            let mismatch = verify(None, &merges, &counts, &options, &mut |_| Ok(())).unwrap();
             let Some(Mismatch { step: at, pair: (pair, count), best: right }) = mismatch else {
                 panic!("verified")
             };

@@ -1,7 +1,7 @@
 //! Runs a training: the leading thread chooses merges and keeps the counts of pairs; in rounds, all
 //! threads work on their ranges of the words.
 
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use crate::count::Counts;
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ use crate::train::order::{Position, TokenOrder};
 use crate::train::pair_counts::{Merge, PairCounts, TokenPair};
 use crate::train::postings::Postings;
 use crate::train::queue::Queue;
-use crate::train::words::{Seed, Words};
+use crate::train::words::{Seed, Words, words};
 use crate::vocabulary::check_size;
 
 /// Each new floor is the previous one divided by this.
@@ -65,14 +65,8 @@ struct Plan {
     new_neighbours: Vec<Vec<Neighbour>>,
 }
 
-/// The work of a round; see the methods of [`Worker`].
-#[derive(Clone, Copy)]
-enum Task {
-    Count,
-    Index,
-    Merge,
-    AddPostings,
-}
+/// The work of a round in the words of one thread.
+type Task = fn(&mut Worker, &Plan) -> Result<()>;
 
 impl Stage {
     fn new(
@@ -88,9 +82,9 @@ impl Stage {
         check_size(vocab_size)?;
         let make = |range| {
             move || {
-                let words = Words::new(counts, range, &mut Seed::new(base)?, vocab_size)?;
+                let words = words(counts, range, &mut Seed::new(base)?, vocab_size)?;
                 let (postings, changes) = (Postings::default(), Changes::default());
-                Ok(Worker { words, postings, changes, counted: Vec::new(), failed: None })
+                Ok(Worker { words, postings, changes, counted: None, failed: None })
             }
         };
         let workers = parallel::run(counts.shares(threads).into_iter().map(make));
@@ -101,7 +95,7 @@ impl Stage {
         });
         total?;
         let plan = Plan {
-            task: Task::Count,
+            task: |_, _| Ok(()),
             ids: u32::try_from(ids).expect("below 2^32 ids"),
             pairs: PairCounts::new()?,
             batch: Vec::new(),
@@ -110,22 +104,16 @@ impl Stage {
         Ok(Self { workers: workers.into_iter().map(Mutex::new).collect(), plan: RwLock::new(plan) })
     }
 
+    /// The plan, which the leader changes between rounds.
+    fn plan(&self) -> RwLockWriteGuard<'_, Plan> {
+        self.plan.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The work of one thread in a round.
     fn work(&self, part: usize) {
         let plan = self.plan.read().unwrap_or_else(PoisonError::into_inner);
         let mut worker = lock(&self.workers[part]);
-        let done = match plan.task {
-            Task::Count => {
-                worker.words.count_pairs(plan.ids).map(|counted| worker.counted = counted)
-            }
-            Task::Index => worker.index(&plan.pairs, plan.ids),
-            Task::Merge => {
-                let Worker { words, postings, changes, .. } = &mut *worker;
-                postings.merge(words, &plan.batch, &plan.pairs, changes)
-            }
-            Task::AddPostings => worker.add_postings(&plan.new_neighbours),
-        };
-        worker.failed = done.err();
+        worker.failed = (plan.task)(&mut worker, &plan).err();
     }
 
     /// Return the first error of the last round, if any.
@@ -172,7 +160,7 @@ impl Trainer<'_> {
 
     /// Run a round, which visits a number of words; on this thread alone if they are too few to share.
     fn run_round(&self, task: Task, visits: usize) -> Result<()> {
-        self.plan(|plan| plan.task = task);
+        self.stage.plan().task = task;
         if visits >= MIN_VISITS_SHARED {
             (self.round)();
         } else {
@@ -181,30 +169,18 @@ impl Trainer<'_> {
         self.stage.check()
     }
 
-    /// Read or change the plan between rounds.
-    fn plan<R>(&self, change: impl FnOnce(&mut Plan) -> R) -> R {
-        change(&mut self.stage.plan.write().unwrap_or_else(PoisonError::into_inner))
-    }
-
     /// Count all pairs in the current words, and queue those that reach the floor.
     fn count_pairs(&mut self) -> Result<()> {
-        self.run_round(Task::Count, usize::MAX)?;
+        self.run_round(Worker::count, usize::MAX)?;
         let stage = self.stage;
-        let mut counts: Vec<(TokenPair, u64)> = Vec::new();
-        for worker in &mut stage.lock_workers() {
-            memory::extend(&mut counts, &std::mem::take(&mut worker.counted))?;
-        }
-        // Sorting brings together the counts of a pair from all workers, and gives pairs indices
-        // that do not depend on the number of threads.
-        counts.sort_unstable();
-        let same = counts.chunk_by(|one, other| one.0 == other.0);
-        let sums = same.map(|same| (same[0].0, same.iter().map(|(_, count)| count).sum()));
-        let frequent = memory::collect(sums.filter(|&(_, count)| count >= self.floor))?;
-        let mut pairs = PairCounts::new()?;
-        pairs.insert(&frequent)?;
+        let mut workers = stage.lock_workers();
+        let counted = workers.iter_mut().filter_map(|worker| worker.counted.take());
+        // Pairs in the order of their ids have indices that do not depend on the number of threads.
+        let pairs = PairCounts::sum(counted)?.frequent(self.floor)?;
+        drop(workers);
         self.enqueue_from(&pairs, 0)?;
-        self.plan(|plan| plan.pairs = pairs);
-        self.run_round(Task::Index, usize::MAX)
+        stage.plan().pairs = pairs;
+        self.run_round(Worker::index, usize::MAX)
     }
 
     /// Lower the floor and count all pairs again; returns false if the floor is already the lowest.
@@ -222,7 +198,7 @@ impl Trainer<'_> {
     fn next_batch(&mut self, most: usize) -> Result<Vec<u32>> {
         loop {
             let stage = self.stage;
-            let plan = stage.plan.read().unwrap_or_else(PoisonError::into_inner);
+            let plan = stage.plan();
             let mut workers = stage.lock_workers();
             let position =
                 |index| first_position(&mut workers, (index, plan.pairs.pair(index)), &self.order);
@@ -240,25 +216,24 @@ impl Trainer<'_> {
     /// Merge the pairs of [`next_batch`](Self::next_batch), and apply the changes.
     fn make(&mut self, batch: &[u32], trained: &mut Trained) -> Result<()> {
         let stage = self.stage;
-        self.plan(|plan| plan.batch.clear());
+        let mut plan = stage.plan();
+        plan.batch.clear();
         for &index in batch {
-            let (pair, count) = self.plan(|plan| {
-                let (pair, count) = plan.pairs.counted(index);
-                plan.pairs.remove(index);
-                plan.batch.push(Merge { pair, index, new: plan.ids });
-                plan.ids += 1;
-                (pair, count)
-            });
+            let ((pair, count), new) = (plan.pairs.counted(index), plan.ids);
+            plan.pairs.remove(index);
+            plan.batch.push(Merge { pair, index, new });
+            plan.ids += 1;
             memory::push(&mut trained.merges, pair)?;
             memory::push(&mut trained.counts, count)?;
             self.order.created(pair)?;
         }
+        drop(plan);
         // The pairs are at count 0 before the merge, so the workers do not record changes of them.
         let visits = |worker: &MutexGuard<'_, Worker>| {
             batch.iter().map(|&index| worker.postings.of(index).len()).sum::<usize>()
         };
         let visits = stage.lock_workers().iter().map(visits).sum();
-        self.run_round(Task::Merge, visits)?;
+        self.run_round(Worker::merge, visits)?;
         let workers = stage.lock_workers();
         let replacements =
             |merge| workers.iter().map(|worker| worker.changes.replacements[merge]).sum::<u64>();
@@ -266,14 +241,14 @@ impl Trainer<'_> {
         trained.replacements.extend((0..batch.len()).map(replacements));
         drop(workers);
         self.apply_changes()?;
-        self.run_round(Task::AddPostings, visits)
+        self.run_round(Worker::add_postings, visits)
     }
 
     /// Apply the changes of the batch to the counts of pairs. New pairs below the floor can never
     /// reach it and are not kept.
     fn apply_changes(&mut self) -> Result<()> {
         let stage = self.stage;
-        let plan = &mut *stage.plan.write().unwrap_or_else(PoisonError::into_inner);
+        let plan = &mut *stage.plan();
         let workers = stage.lock_workers();
         let first = plan.pairs.len();
         // The workers have looked up the older pairs already, each on its own thread.
@@ -331,7 +306,7 @@ fn first_position(
 ) -> Position {
     let mut positions = workers.iter_mut().map(|worker| {
         let Worker { words, postings, .. } = &mut **worker;
-        postings.first_position(words, pair, order)
+        words.first_position(postings, pair, order)
     });
     // The ranges of the workers are in the order of the corpus, so the first worker that has the
     // pair decides, and the others are not searched.
@@ -346,32 +321,38 @@ fn first_position(
 
 /// A range of the words, and which of them contain each pair.
 struct Worker {
-    words: Words,
+    words: Box<dyn Words>,
     postings: Postings,
     changes: Changes,
     /// The count of each pair in the words.
-    counted: Vec<(TokenPair, u64)>,
+    counted: Option<PairCounts>,
     /// The error of the last round.
     failed: Option<Error>,
 }
 
 impl Worker {
-    /// Rebuild the postings of all pairs; all ids are below `ids`.
-    fn index(&mut self, pairs: &PairCounts, ids: u32) -> Result<()> {
-        // Both are freed first, so that the old and the new postings are never in memory together.
-        self.counted = Vec::new();
+    /// Count the pairs.
+    fn count(&mut self, plan: &Plan) -> Result<()> {
+        // Freed first, so that the old postings and the counts are never in memory together.
         self.postings = Postings::default();
-        self.postings = Postings::of_words(&self.words, pairs, ids)?;
+        self.counted = Some(self.words.count_pairs(plan.ids)?);
         Ok(())
     }
 
-    /// Add the postings of the new pairs of a batch. For each merge, `new_neighbours` has the
-    /// neighbours in the new pairs that reach the floor, in the order of the indices of these
-    /// pairs.
-    fn add_postings(&mut self, new_neighbours: &[Vec<Neighbour>]) -> Result<()> {
-        for (merge, neighbours) in new_neighbours.iter().enumerate() {
-            self.postings.add_new(neighbours, merge, &mut self.changes)?;
-        }
+    /// List the words of all pairs.
+    fn index(&mut self, plan: &Plan) -> Result<()> {
+        self.postings = self.words.postings(&plan.pairs, plan.ids)?;
         Ok(())
+    }
+
+    /// Make the merges of the batch.
+    fn merge(&mut self, plan: &Plan) -> Result<()> {
+        self.words.merge_batch(&mut self.postings, &plan.batch, &plan.pairs, &mut self.changes)
+    }
+
+    /// Add the postings of the new pairs of the batch.
+    fn add_postings(&mut self, plan: &Plan) -> Result<()> {
+        let mut new = plan.new_neighbours.iter().enumerate();
+        new.try_for_each(|(merge, of_merge)| self.postings.add_new(of_merge, merge, &self.changes))
     }
 }

@@ -3,9 +3,6 @@
 
 use std::ops::Range;
 
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
-
 use crate::count::Counts;
 use crate::error::{Error, Result};
 use crate::machine::simd::prefetch;
@@ -14,103 +11,86 @@ use crate::merge::merger::{self, MergeScratch, Merger};
 use crate::tokenizer::Tokenizer;
 use crate::train::changes::Changes;
 use crate::train::order::TokenOrder;
-use crate::train::pair_counts::{TokenPair, Word};
+use crate::train::pair_counts::{Merge, PairCounts, TokenPair, Word};
+use crate::train::postings::Postings;
 
 /// A range of the distinct pretokens, without those of a single id.
 ///
 /// Words are visited in random order, and each visit waits for memory. So that they take less
 /// memory, words are stored in cells of 16 bits if all ids, lengths and counts fit.
-pub(super) enum Words {
-    Narrow(Cells<u16>),
-    Wide(Cells<u32>),
-}
-
-/// Run `$action` with the cells of either width.
-macro_rules! each_width {
-    ($words:expr, $cells:ident => $action:expr) => {
-        match $words {
-            Words::Narrow($cells) => $action,
-            Words::Wide($cells) => $action,
-        }
-    };
-}
-
-impl Words {
-    /// The pretokens of `range` in the ids of `seed`, with space for ids below `vocab_size`. Fails
-    /// if there are more than 2^32 cells, or if the seed has no ids for a pretoken.
-    pub(super) fn new(
-        counts: &Counts,
-        range: Range<usize>,
-        seed: &mut Seed,
-        vocab_size: usize,
-    ) -> Result<Self> {
-        let fits = |(pretoken, count): (&[u8], u64)| {
-            pretoken.len() < 1 << u16::BITS && count < 1 << (2 * u16::BITS)
-        };
-        let narrow = vocab_size <= 1 << u16::BITS && counts.range(range.clone()).all(fits);
-        Ok(if narrow {
-            Self::Narrow(Cells::new(counts, range, seed)?)
-        } else {
-            Self::Wide(Cells::new(counts, range, seed)?)
-        })
-    }
-
+pub(super) trait Words: Send {
     /// The number of adjacent pairs in these words, weighted by the counts of the words. Fails if
     /// it exceeds 64 bits; otherwise no count of a pair can overflow later.
-    pub(super) fn total_pairs(&self) -> Result<u64> {
-        each_width!(self, cells => cells.total_pairs())
-    }
+    fn total_pairs(&self) -> Result<u64>;
 
-    /// Call `each` for each adjacent pair of each word, in order, with the word, the pair and the
-    /// count of the word.
-    pub(super) fn for_each_pair(&self, each: impl FnMut(Word, TokenPair, u64)) {
-        each_width!(self, cells => cells.for_each_pair(each));
-    }
+    /// The counts of the pairs in these words; all ids are below `ids`.
+    fn count_pairs(&self, ids: u32) -> Result<PairCounts>;
+
+    /// The postings of these pairs; all ids are below `ids`.
+    fn postings(&self, pairs: &PairCounts, ids: u32) -> Result<Postings>;
 
     /// The first position of a pair in a word, as a number that increases from word to word and
     /// from byte to byte.
-    pub(super) fn position(&self, word: Word, pair: TokenPair, order: &TokenOrder) -> Option<u64> {
-        each_width!(self, cells => cells.position(word, pair, order))
-    }
-
-    /// The count of each pair in these words, unordered; all ids are below `ids`.
-    pub(super) fn count_pairs(&self, ids: u32) -> Result<Vec<(TokenPair, u64)>> {
-        if ids <= 256 { self.count_bytes() } else { self.count_tokens() }
-    }
-
-    /// The same while all ids are bytes, when a table of all pairs is small.
-    fn count_bytes(&self) -> Result<Vec<(TokenPair, u64)>> {
-        let mut table: Vec<u64> = memory::zeros(1 << 16)?;
-        // Both ids are below 256, so they fill 16 bits and every index is in the table.
-        self.for_each_pair(|_, (left, right), count| table[(left << 8 | right) as usize] += count);
-        let all = (0..=255).flat_map(|left| (0..=255).map(move |right| (left, right)));
-        memory::collect(all.zip(table).filter(|&(_, count)| count > 0))
-    }
-
-    fn count_tokens(&self) -> Result<Vec<(TokenPair, u64)>> {
-        let mut table: HashMap<TokenPair, u64, FixedState> = HashMap::default();
-        let mut counted = Ok(());
-        self.for_each_pair(|_, pair, count| {
-            // The walk cannot be stopped, so after the first error the other pairs are passed over.
-            counted = std::mem::replace(&mut counted, Ok(())).and_then(|()| {
-                memory::reserve_entry(&mut table)?;
-                *table.entry(pair).or_insert(0) += count;
-                Ok(())
-            });
-        });
-        counted?;
-        memory::collect(table)
-    }
+    fn position(&self, word: Word, pair: TokenPair, order: &TokenOrder) -> Option<u64>;
 
     /// Merge a pair in these words and record the changes.
-    pub(super) fn merge_all(
+    fn merge_all(&mut self, words: &[Word], pair: TokenPair, changes: &mut Changes) -> Result<()>;
+
+    /// Make the merges of a batch in order. The pairs of the batch are at count 0 already, so their
+    /// own changes are not recorded.
+    fn merge_batch(
         &mut self,
-        words: &[Word],
-        pair: TokenPair,
+        postings: &mut Postings,
+        batch: &[Merge],
+        pairs: &PairCounts,
         changes: &mut Changes,
     ) -> Result<()> {
-        each_width!(self, cells => cells.merge_all(words, pair, changes))
+        changes.begin_batch(batch)?;
+        for merge in batch {
+            changes.begin_merge(*merge);
+            self.merge_all(postings.of(merge.index), merge.pair, changes)?;
+            postings.clear(merge.index);
+            changes.end_merge()?;
+        }
+        changes.end_batch(pairs)
     }
+
+    /// The first position of a pair. The postings before it are dropped, since those words never
+    /// contain the pair again.
+    fn first_position(
+        &self,
+        postings: &mut Postings,
+        (index, pair): (u32, TokenPair),
+        order: &TokenOrder,
+    ) -> Option<u64> {
+        let of_pair = postings.of(index);
+        let mut positions = of_pair.iter().map(|&word| self.position(word, pair, order));
+        let first = positions.by_ref().enumerate().find_map(|(at, position)| Some((at, position?)));
+        // Occurrences only disappear, so a word without the pair never has it again: dropping these
+        // postings now spares the next call and the merge a visit.
+        let before = first.map_or(of_pair.len(), |(at, _)| at);
+        postings.drop_first(index, before);
+        first.map(|(_, position)| position)
+    }
+}
+
+/// The pretokens of `range` in the ids of `seed`, with space for ids below `vocab_size`. Fails if
+/// there are more than 2^32 cells, or if the seed has no ids for a pretoken.
+pub(super) fn words(
+    counts: &Counts,
+    range: Range<usize>,
+    seed: &mut Seed,
+    vocab_size: usize,
+) -> Result<Box<dyn Words>> {
+    let fits = |(pretoken, count): (&[u8], u64)| {
+        pretoken.len() < 1 << u16::BITS && count < 1 << (2 * u16::BITS)
+    };
+    let narrow = vocab_size <= 1 << u16::BITS && counts.range(range.clone()).all(fits);
+    Ok(if narrow {
+        Box::new(Cells::<u16>::new(counts, range, seed)?)
+    } else {
+        Box::new(Cells::<u32>::new(counts, range, seed)?)
+    })
 }
 
 /// The number of cells before the ids of a word: capacity, length, and the count in two halves.
@@ -123,13 +103,13 @@ const AHEAD_WORDS: usize = 12;
 const TYPICAL_CELLS: usize = 16;
 
 /// Concatenated words. Each is its capacity and length in ids, its count, then its ids.
-pub(super) struct Cells<C> {
+struct Cells<C> {
     cells: Vec<C>,
 }
 
 /// A number that holds an id, a length, or half of a count.
-pub(super) trait Cell: Copy + Default + Eq + Into<u32> {
-    /// The lower bits of a number. Ids and lengths fit, as [`Words::new`] has checked; counts are
+trait Cell: Copy + Default + Eq + Into<u32> + Send {
+    /// The lower bits of a number. Ids and lengths fit, as [`words`] has checked; counts are
     /// stored as two halves.
     fn of(number: u64) -> Self;
 
@@ -201,41 +181,14 @@ impl<C: Cell> Cells<C> {
         u64::from(low) | u64::from(high) << C::BITS
     }
 
-    fn total_pairs(&self) -> Result<u64> {
-        let mut words = self.iter();
-        let total = words.try_fold(0u64, |sum, (_, ids, count)| {
-            sum.checked_add(count.checked_mul(ids.len() as u64 - 1)?)
-        });
-        total.ok_or(Error::CountOverflow)
-    }
-
-    fn for_each_pair(&self, mut each: impl FnMut(Word, TokenPair, u64)) {
+    fn for_each_pair(
+        &self,
+        mut each: impl FnMut(Word, TokenPair, u64) -> Result<()>,
+    ) -> Result<()> {
         for (word, ids, count) in self.iter() {
             for pair in ids.windows(2) {
-                each(word, (pair[0].into(), pair[1].into()), count);
+                each(word, (pair[0].into(), pair[1].into()), count)?;
             }
-        }
-    }
-
-    fn position(&self, word: Word, pair: TokenPair, order: &TokenOrder) -> Option<u64> {
-        let ids = self.ids(word);
-        let at = find(ids, cells(pair))?;
-        // Later words have larger indices, so the word takes the upper bits and its bytes the
-        // lower.
-        let bytes: usize = ids[..at].iter().map(|&id| order.length(id.into())).sum();
-        Some(u64::from(word) << 32 | bytes as u64)
-    }
-
-    fn merge_all(&mut self, words: &[Word], pair: TokenPair, changes: &mut Changes) -> Result<()> {
-        let pair = cells(pair);
-        for (index, &word) in words.iter().enumerate() {
-            // The words of a pair are far apart, so each visit is a cache miss. The misses of
-            // several words overlap with the merges of the words before them.
-            if let Some(&later) = words.get(index + AHEAD_WORDS) {
-                prefetch(&self.cells, later as usize);
-                prefetch(&self.cells, later as usize + TYPICAL_CELLS - 1);
-            }
-            self.merge(word, pair, changes)?;
         }
         Ok(())
     }
@@ -269,6 +222,89 @@ impl<C: Cell> Cells<C> {
         // Each replacement moved `read` ahead of `write` by one.
         changes.add_replacements((read - write) as u64 * count);
         self.cells[word as usize + 1] = C::of(write as u64);
+        Ok(())
+    }
+}
+
+impl<C: Cell> Words for Cells<C> {
+    fn total_pairs(&self) -> Result<u64> {
+        let mut words = self.iter();
+        let total = words.try_fold(0u64, |sum, (_, ids, count)| {
+            sum.checked_add(count.checked_mul(ids.len() as u64 - 1)?)
+        });
+        total.ok_or(Error::CountOverflow)
+    }
+
+    fn count_pairs(&self, ids: u32) -> Result<PairCounts> {
+        let mut pairs = PairCounts::new()?;
+        if ids > 256 {
+            self.for_each_pair(|_, pair, count| pairs.add(pair, count))?;
+            return Ok(pairs);
+        }
+        // While all ids are bytes, a table of all pairs is small, and every index is in it.
+        let mut table: Vec<u64> = memory::zeros(1 << 16)?;
+        self.for_each_pair(|_, (left, right), count| {
+            table[(left << 8 | right) as usize] += count;
+            Ok(())
+        })?;
+        let all = (0..=255).flat_map(|left| (0..=255).map(move |right| (left, right)));
+        pairs.insert(&memory::collect(all.zip(table).filter(|&(_, count)| count > 0))?)?;
+        Ok(pairs)
+    }
+
+    fn postings(&self, pairs: &PairCounts, ids: u32) -> Result<Postings> {
+        let are_bytes = ids <= 256;
+        let mut table = Vec::new();
+        if are_bytes {
+            // One lookup by both bytes instead of a hash, for each pair of the corpus.
+            table = memory::filled(None, 1 << 16)?;
+            for (&((left, right), _), index) in pairs.entries.iter().zip(0..) {
+                table[(left << 8 | right) as usize] = Some(index);
+            }
+        }
+        let find = |(left, right): TokenPair| {
+            if are_bytes { table[(left << 8 | right) as usize] } else { pairs.find((left, right)) }
+        };
+        let mut postings = Postings::default();
+        // A counting sort: the first walk over the words counts the postings of each pair, so all
+        // lists get their place in one vector, and the second walk fills them.
+        postings.add_pairs(pairs.entries.len())?;
+        self.for_each_pair(|_, pair, _| {
+            if let Some(index) = find(pair) {
+                postings.expect(index);
+            }
+            Ok(())
+        })?;
+        postings.lay_out()?;
+        self.for_each_pair(|word, pair, _| {
+            if let Some(index) = find(pair) {
+                postings.put(index, word);
+            }
+            Ok(())
+        })?;
+        Ok(postings)
+    }
+
+    fn position(&self, word: Word, pair: TokenPair, order: &TokenOrder) -> Option<u64> {
+        let ids = self.ids(word);
+        let at = find(ids, cells(pair))?;
+        // Later words have larger indices, so the word takes the upper bits and its bytes the
+        // lower.
+        let bytes: usize = ids[..at].iter().map(|&id| order.length(id.into())).sum();
+        Some(u64::from(word) << 32 | bytes as u64)
+    }
+
+    fn merge_all(&mut self, words: &[Word], pair: TokenPair, changes: &mut Changes) -> Result<()> {
+        let pair = cells(pair);
+        for (index, &word) in words.iter().enumerate() {
+            // The words of a pair are far apart, so each visit is a cache miss. The misses of
+            // several words overlap with the merges of the words before them.
+            if let Some(&later) = words.get(index + AHEAD_WORDS) {
+                prefetch(&self.cells, later as usize);
+                prefetch(&self.cells, later as usize + TYPICAL_CELLS - 1);
+            }
+            self.merge(word, pair, changes)?;
+        }
         Ok(())
     }
 }
