@@ -153,9 +153,7 @@ def renumbered(
     rules = _core.text_rules(tokenizer).renumbered(moved | of_names)
     notes = metadata.renumbered(notes, special, moved)
     ignore, by_name = _core.ignores_merges(tokenizer), flags(tokenizer)
-    added = [
-        by_name.get(name, AddedToken(name, id)).with_id(id) for name, id in special.items()
-    ]
+    added = [by_name.get(name, AddedToken(name, id)).with_id(id) for name, id in special.items()]
     return build(ids, rules, added, merges, ignore_merges=ignore, notes=notes, twins=twins)
 
 
