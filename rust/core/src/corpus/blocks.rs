@@ -164,16 +164,22 @@ pub(crate) struct FileBlock {
 }
 
 /// Reads files block by block.
+#[derive(Default)]
 pub(crate) struct BlockReader {
     /// The files.
     pub(crate) files: Vec<CorpusFile>,
     source: Option<Source>,
     bounds: Bounds,
     skips: bool,
-    open: Option<OpenFile>,
+    /// The decompressed bytes of the current file that are still to be read, and whether there are none.
+    open: Option<Source>,
+    is_ended: bool,
+    /// Bytes that were read and are not in a block yet.
+    rest: Vec<u8>,
     /// The start of the next block, and its other numbers as in `FileBlock`.
     pub(crate) place: FilePlace,
     unit: u64,
+    unpacked: u64,
     /// The position of the next block in the corpus.
     pub(crate) position: u64,
     /// The number of bytes read from the files, before decompression.
@@ -192,8 +198,7 @@ impl BlockReader {
         place: FilePlace,
         position: u64,
     ) -> Self {
-        let (open, unit, packed) = Default::default();
-        Self { files, source, bounds, skips, open, place, unit, position, packed }
+        Self { files, source, bounds, skips, place, position, ..Self::default() }
     }
 
     /// The next block; `None` after the last file. Texts are cut at pretoken boundaries of
@@ -218,9 +223,10 @@ impl BlockReader {
             }
             return Err(error);
         }
+        block.unpacked = self.unpacked;
+        self.unit += 1;
         // Three positions for each byte, because a byte may be replaced by the three of U+FFFD, and
         // one more, so that an empty block has a position of its own too.
-        self.unit += 1;
         self.position += 3 * block.bytes.len() as u64 + 1;
         self.place = block.end;
         if block.is_last {
@@ -230,84 +236,23 @@ impl BlockReader {
         Ok(Some(block))
     }
 
-    /// Read the bytes of a block.
-    fn read(&mut self, splitter: Option<&Splitter>, block: &mut FileBlock) -> io::Result<()> {
-        let file = &self.files[self.place.file];
-        if self.open.is_none() {
-            let unpacked = self.place.byte;
-            let source = file.open(self.source.take(), unpacked, &self.packed)?;
-            let (bounds, skips, compression) = (self.bounds, self.skips, file.compression);
-            let (rest, is_ended, damage) = Default::default();
-            let open =
-                OpenFile { source, bounds, skips, compression, unpacked, rest, is_ended, damage };
-            self.open = Some(open);
-        }
-        let open = self.open.as_mut().expect("opened above");
-        open.read(file.kind, splitter, block)?;
-        (block.damage, block.unpacked) = (open.damage.take(), open.unpacked);
-        Ok(())
-    }
-
+    /// Go on with the next file.
     fn next_file(&mut self) {
-        (self.open, self.unit) = (None, 0);
+        (self.open, self.is_ended, self.unit) = (None, false, 0);
+        self.rest.clear();
         self.place = FilePlace { file: self.place.file + 1, ..FilePlace::default() };
     }
-}
 
-/// A file that is being read.
-struct OpenFile {
-    /// The decompressed bytes that are still to be read.
-    source: Source,
-    bounds: Bounds,
-    /// Whether damage of the compressed file is recorded instead of returned, and long lines are
-    /// skipped.
-    skips: bool,
-    compression: Compression,
-    /// The number of decompressed bytes that were read.
-    unpacked: u64,
-    /// Bytes that were read and are not in a block yet.
-    rest: Vec<u8>,
-    /// Whether the file was read to its end.
-    is_ended: bool,
-    /// Why the file ends before its end, until it is passed on with a block.
-    damage: Option<Reason>,
-}
-
-impl OpenFile {
-    /// Read further bytes and append them to `bytes`.
-    fn fill(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
-        interrupt::poll_now()?;
-        let (most, before) = (self.bounds.block_bytes.max(1), bytes.len());
-        let filled =
-            if self.is_ended { Ok(0) } else { stream::fill(&mut self.source, bytes, most) };
-        if let Err(error) = filled {
-            if !self.skips || !self.compression.is_damage(&error) {
-                return Err(error);
-            }
-            // What was decompressed before the damage has been appended.
-            self.damage = Some(Reason::new(error.to_string(), FETCH_AGAIN));
-        }
-        let count = bytes.len() - before;
-        // The source returns fewer bytes than asked for only at its end.
-        self.is_ended = count < most || self.damage.is_some();
-        self.unpacked += count as u64;
-        Ok(())
-    }
-
-    /// Read the next block: a part of a text that ends where the text may be cut, or whole lines; or
-    /// the rest of the file.
-    fn read(
-        &mut self,
-        kind: FileKind,
-        splitter: Option<&Splitter>,
-        block: &mut FileBlock,
-    ) -> io::Result<()> {
+    /// Read the bytes of a block: a part of a text that ends where the text may be cut, or whole lines;
+    /// or the rest of the file.
+    fn read(&mut self, splitter: Option<&Splitter>, block: &mut FileBlock) -> io::Result<()> {
+        let kind = self.files[self.place.file].kind;
         let (bytes, is_text) = (&mut block.bytes, kind == FileKind::Text);
         memory::extend(bytes, &self.rest)?;
         self.rest.clear();
         let mut searched = 0;
         let cut = loop {
-            self.fill(bytes)?;
+            block.damage = self.fill(bytes)?;
             let cut = if is_text {
                 splitter.and_then(|splitter| last_cut(splitter, bytes, searched))
             } else {
@@ -326,7 +271,7 @@ impl OpenFile {
         }
         if block.is_too_long {
             bytes.clear();
-        } else if self.damage.is_some() && !is_text {
+        } else if block.damage.is_some() && !is_text {
             bytes.truncate(cut.unwrap_or(0)); // the last line is incomplete
         } else if let Some(cut) = cut.filter(|_| !self.is_ended) {
             memory::extend(&mut self.rest, &bytes[cut..])?;
@@ -349,13 +294,12 @@ impl OpenFile {
         let place = &mut block.end;
         place.byte += std::mem::take(&mut block.bytes).len() as u64;
         (place.line, place.row) = (place.line + 1, place.row + 1);
-        block.is_too_long = true;
         // Only a part of it is in memory, so a line of any length takes little.
         let mut end = None;
         while end.is_none() && self.skips && !self.is_ended {
             self.rest.clear();
             let mut bytes = std::mem::take(&mut self.rest);
-            self.fill(&mut bytes)?;
+            block.damage = self.fill(&mut bytes)?;
             end = memchr(b'\n', &bytes).map(|at| at + 1);
             self.rest = bytes;
             place.byte += end.unwrap_or(self.rest.len()) as u64;
@@ -363,6 +307,33 @@ impl OpenFile {
         self.rest.drain(..end.unwrap_or(self.rest.len()));
         block.is_last = !self.skips || (self.is_ended && self.rest.is_empty());
         Ok(())
+    }
+
+    /// Read further bytes of the current file, and append them to `bytes`. Returns the damage because of
+    /// which the file ends there, if it is skipped.
+    fn fill(&mut self, bytes: &mut Vec<u8>) -> io::Result<Option<Reason>> {
+        interrupt::poll_now()?;
+        let file = &self.files[self.place.file];
+        if self.open.is_none() {
+            self.unpacked = self.place.byte;
+            self.open = Some(file.open(self.source.take(), self.unpacked, &self.packed)?);
+        }
+        let source = self.open.as_mut().expect("opened above");
+        let (most, before) = (self.bounds.block_bytes.max(1), bytes.len());
+        let filled = if self.is_ended { Ok(0) } else { stream::fill(source, bytes, most) };
+        let damage = match filled {
+            Ok(_) => None,
+            // What was decompressed before the damage has been appended.
+            Err(error) if self.skips && file.compression.is_damage(&error) => {
+                Some(Reason::new(error.to_string(), FETCH_AGAIN))
+            }
+            Err(error) => return Err(error),
+        };
+        let count = bytes.len() - before;
+        // The source returns fewer bytes than asked for only at its end.
+        self.is_ended = count < most || damage.is_some();
+        self.unpacked += count as u64;
+        Ok(damage)
     }
 }
 

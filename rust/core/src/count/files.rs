@@ -485,6 +485,29 @@ mod tests {
         assert_eq!(Vec::from_iter(unpacked), [(0, 800_000), (1, 800_000)]);
     }
 
+    /// What is before the place at which counting continues may have the field.
+    #[test]
+    fn a_field_is_missed_in_whole_files_only() {
+        let folder = Folder::new();
+        let lines = "{\"text\":\"a\"}\n{\"body\":\"b\"}\n";
+        let half = folder.file("a", FileKind::Jsonl, lines.as_bytes(), Compression::None);
+        let none = folder.file("b", FileKind::Jsonl, b"{\"body\":\"b\"}", Compression::None);
+        for (threads, block, is_careful) in [(1, 1, false), (3, 1, true), (2, 500, false)] {
+            let place = FilePlace { file: 0, byte: 13, line: 1, row: 1 };
+            for (files, is_missed) in
+                [(vec![half.clone()], false), (vec![half.clone(), none.clone()], true)]
+            {
+                let counter = counter(threads);
+                let mut counter = if is_careful { counter.with_care() } else { counter };
+                let mut reached = Reached { place, chars: 0 };
+                let done =
+                    counter.add_files(&files, &mut reached, &options(block), &mut |_| Ok(()));
+                assert_eq!(done.is_err(), is_missed);
+                assert_eq!((counter.texts(), counter.is_whole()), (files.len() as u64, true));
+            }
+        }
+    }
+
     #[test]
     fn a_missing_file_is_an_error() {
         let path = Path::new("/no/such/file.txt").to_owned();
