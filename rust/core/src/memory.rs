@@ -26,21 +26,16 @@ pub fn check(bytes: usize) -> Result<()> {
     if bytes < LARGE_BYTES { Ok(()) } else { check_large(bytes) }
 }
 
-/// Maps and unmaps the memory. Untouched, it is only address space, so this takes two microseconds.
 #[cold]
-#[cfg(not(target_family = "wasm"))]
 fn check_large(bytes: usize) -> Result<()> {
     let size = bytes.saturating_add(SPARE_BYTES).min(isize::MAX.cast_unsigned());
-    memmap2::MmapMut::map_anon(size).map(drop).map_err(|_| Error::OutOfMemory { bytes })
-}
-
-/// Allocates and frees the memory. The memory of WebAssembly grows and is never returned, so the
-/// next allocation reuses it.
-#[cold]
-#[cfg(target_family = "wasm")]
-fn check_large(bytes: usize) -> Result<()> {
-    let size = bytes.saturating_add(SPARE_BYTES);
-    Vec::<u8>::new().try_reserve_exact(size).map_err(|_| Error::OutOfMemory { bytes })
+    // Untouched, mapped memory is only address space, so this takes two microseconds.
+    #[cfg(not(target_family = "wasm"))]
+    let fits = memmap2::MmapMut::map_anon(size).is_ok();
+    // The memory of WebAssembly grows and is never returned, so the next allocation reuses it.
+    #[cfg(target_family = "wasm")]
+    let fits = Vec::<u8>::new().try_reserve_exact(size).is_ok();
+    if fits { Ok(()) } else { Err(Error::OutOfMemory { bytes }) }
 }
 
 /// Reserve capacity for `more` values, as [`Vec::reserve`] does.

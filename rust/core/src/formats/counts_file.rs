@@ -13,14 +13,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type, ZstdLevel};
+use parquet::basic::{Compression, ConvertedType, LogicalType, Type, ZstdLevel};
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::{KeyValue, ParquetMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type as SchemaType};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::{ColumnDescriptor, ColumnPath};
 
 use crate::corpus::parquet::{
     Pages, TableSource, catch_panic, check_chunk, general, read_footer, rows_at_once, unreadable,
@@ -40,6 +41,12 @@ const BATCH_ROWS: usize = 1 << 14;
 const BATCH_BYTES: usize = 1 << 20;
 /// The largest size of a pretoken in bytes: a page, whose size has 31 bits, holds whole pretokens.
 const MAX_PRETOKEN_BYTES: usize = i32::MAX as usize - (1 << 20);
+
+/// The columns are optional, like those that Arrow writes, but contain no nulls.
+const SCHEMA: &str = "message schema {
+    OPTIONAL BYTE_ARRAY pretoken;
+    OPTIONAL INT64 count (INTEGER(64, false));
+}";
 
 // ---------------------------------------------------------------------------- writing
 
@@ -86,25 +93,14 @@ fn write(counts: &Counts, metadata: &[(&str, &str)], file: &mut File) -> Parquet
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_key_value_metadata(Some(pairs));
-    let mut writer = SerializedFileWriter::new(file, schema()?, Arc::new(properties.build()))?;
+    let schema = Arc::new(parse_message_type(SCHEMA)?);
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties.build()))?;
     for start in (0..counts.len()).step_by(GROUP_ROWS) {
         let mut group = writer.next_row_group()?;
         write_group(counts, start..counts.len().min(start + GROUP_ROWS), &mut group)?;
         group.close()?;
     }
     writer.close().map(drop)
-}
-
-/// The columns are optional, like those that Arrow writes, but contain no nulls.
-fn schema() -> ParquetResult<Arc<SchemaType>> {
-    let pretoken = SchemaType::primitive_type_builder(PRETOKEN, Type::BYTE_ARRAY)
-        .with_repetition(Repetition::OPTIONAL);
-    let count = SchemaType::primitive_type_builder(COUNT, Type::INT64)
-        .with_repetition(Repetition::OPTIONAL)
-        .with_logical_type(Some(LogicalType::integer(64, false)));
-    let fields = vec![Arc::new(pretoken.build()?), Arc::new(count.build()?)];
-    let schema = SchemaType::group_type_builder("schema").with_fields(fields);
-    Ok(Arc::new(schema.build()?))
 }
 
 fn write_group(

@@ -134,28 +134,20 @@ fn is_plain_file(found: &Metadata) -> bool {
     found.is_file() && names == 1
 }
 
-/// Permissions to read, write and execute.
-#[cfg(unix)]
+/// Permissions to read, write and execute; only Unix has others.
 fn plain(permissions: &Permissions) -> Permissions {
-    use std::os::unix::fs::PermissionsExt;
-    Permissions::from_mode(permissions.mode() & 0o777)
+    let permissions = permissions.clone();
+    #[cfg(unix)]
+    let permissions = {
+        use std::os::unix::fs::PermissionsExt;
+        Permissions::from_mode(permissions.mode() & 0o777)
+    };
+    permissions
 }
 
-/// Only Unix has others.
-#[cfg(not(unix))]
-fn plain(permissions: &Permissions) -> Permissions {
-    permissions.clone()
-}
-
-/// Sync the folder of a file; otherwise the new name may be lost in a crash.
-#[cfg(unix)]
+/// Sync the folder of a file; otherwise the new name may be lost in a crash. Folders can be opened as
+/// files only on Unix.
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
-}
-
-/// Folders can be opened as files only on Unix.
-#[cfg(not(unix))]
-fn sync_folder(_path: &Path) -> io::Result<()> {
-    Ok(())
+    if cfg!(unix) { File::open(folder.unwrap_or(Path::new(".")))?.sync_all() } else { Ok(()) }
 }

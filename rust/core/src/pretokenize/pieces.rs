@@ -7,13 +7,15 @@
 
 use std::ops::Range;
 
+use regex_syntax::hir::ClassUnicode;
+
 use crate::error::Result;
 use crate::memory;
 use crate::rules::growth::TextGrowth;
 use crate::rules::normalize::{
     AlignedChar, AlignedText, BYTES_PER_CHAR, Searchable, prepended, utf8_bytes,
 };
-use crate::rules::normalizer::CharacterClass;
+use crate::rules::normalizer::{class, has};
 use crate::rules::pre_tokenizer::character;
 use crate::rules::pre_tokenizer::{GPT2_SPLIT, PUNCTUATION};
 use crate::rules::{Behavior, PartStart, PreTokenizer, PreTokenizerStep, SpacePrefix};
@@ -35,7 +37,7 @@ enum SplitStep {
         invert: bool,
     },
     FixedLength(usize),
-    Scripts(Vec<CharacterClass>),
+    Scripts(Vec<ClassUnicode>),
     /// A character for spaces, and where it is put besides.
     Metaspace(char, SpacePrefix),
     /// GPT-2's character for each byte.
@@ -290,23 +292,23 @@ const SCRIPTS: &str = "Adlam Ahom Anatolian_Hieroglyphs Arabic Armenian Avestan 
     Tangut Telugu Thaana Thai Tibetan Tifinagh Tirhuta Ugaritic Vai Warang_Citi Yi Common";
 
 /// The characters of each script; Hiragana, katakana and Chinese characters are one script.
-fn scripts() -> Vec<CharacterClass> {
-    let class = |name: &str| match name {
-        "Han" => CharacterClass::new(
-            r"[[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u{30FC}]&&\p{Age=9.0}]",
-        ),
-        name => CharacterClass::new(&format!(r"[\p{{Script={name}}}&&\p{{Age=9.0}}--\u{{30FC}}]")),
+fn scripts() -> Vec<ClassUnicode> {
+    let script = |name: &str| match name {
+        "Han" => {
+            class(r"[[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u{30FC}]&&\p{Age=9.0}]")
+        }
+        name => class(&format!(r"[\p{{Script={name}}}&&\p{{Age=9.0}}--\u{{30FC}}]")),
     };
-    SCRIPTS.split_whitespace().map(class).collect()
+    SCRIPTS.split_whitespace().map(script).collect()
 }
 
 /// The parts of a text between changes of the script; a space has any script. Spaces before the first
 /// character with a script are left out.
-fn by_script(scripts: &[CharacterClass], text: &[AlignedChar]) -> Vec<Range<usize>> {
+fn by_script(scripts: &[ClassUnicode], text: &[AlignedChar]) -> Vec<Range<usize>> {
     let (mut starts, mut last) = (Vec::new(), None);
     for (at, c) in text.iter().enumerate().filter(|(_, c)| c.character != ' ') {
         // Characters without a script have one number, too.
-        let script = scripts.iter().position(|class| class.has(c.character));
+        let script = scripts.iter().position(|script| has(script, c.character));
         if last != Some(script) {
             starts.push(at);
         }

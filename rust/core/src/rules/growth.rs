@@ -4,7 +4,7 @@
 //! than any memory holds. So what each step makes is counted, for all parts of a text together, and so
 //! is the time of searches.
 
-use super::normalizer::{Normalizer, NormalizerStep, ReplacePattern};
+use super::normalizer::{NormalizerStep, ReplacePattern};
 use super::{DecoderStep, PostProcessor, PreTokenizerStep, TextRules};
 use crate::error::{Error, Result};
 use crate::memory;
@@ -131,7 +131,12 @@ impl TextRules {
         }
     }
 
+    /// Fails if the regular expressions have too many bytes together.
     fn check_expressions(&self) -> Result<()> {
+        let in_normalizer = self.normalizer.steps.iter().map(|step| match step {
+            NormalizerStep::Replace { pattern, .. } => pattern_bytes(pattern),
+            _ => 0,
+        });
         let in_pre_tokenizer = self.pre_tokenizer.steps.iter().map(|step| match step {
             PreTokenizerStep::Split { regex, .. } => written_bytes(regex),
             _ => 0,
@@ -140,28 +145,15 @@ impl TextRules {
             DecoderStep::Replace { pattern, .. } => pattern_bytes(pattern),
             _ => 0,
         });
-        check_expressions(
-            expression_bytes(&self.normalizer).chain(in_pre_tokenizer).chain(in_decoder),
-        )
+        let all = in_normalizer.chain(in_pre_tokenizer).chain(in_decoder);
+        let bytes = all.fold(0, usize::saturating_add);
+        if bytes <= MAX_WRITTEN_BYTES {
+            return Ok(());
+        }
+        let bytes = too_many(bytes);
+        let reason = format!("the regular expressions of the text rules count as {bytes}");
+        Err(Error::Vocabulary { reason: reason.into() })
     }
-}
-
-/// The bytes of the expressions of a normalizer.
-pub(crate) fn expression_bytes(normalizer: &Normalizer) -> impl Iterator<Item = usize> {
-    normalizer.steps.iter().map(|step| match step {
-        NormalizerStep::Replace { pattern, .. } => pattern_bytes(pattern),
-        _ => 0,
-    })
-}
-
-/// Fails if expressions have too many bytes together.
-pub(crate) fn check_expressions(bytes: impl Iterator<Item = usize>) -> Result<()> {
-    let bytes = bytes.fold(0, usize::saturating_add);
-    if bytes <= MAX_WRITTEN_BYTES {
-        return Ok(());
-    }
-    let reason = format!("the regular expressions of the text rules count as {}", too_many(bytes));
-    Err(Error::Vocabulary { reason: reason.into() })
 }
 
 fn pattern_bytes(pattern: &ReplacePattern) -> usize {

@@ -5,15 +5,16 @@
 
 use std::sync::LazyLock;
 
+use regex_syntax::hir::ClassUnicode;
 use unicode_normalization::char::{
     canonical_combining_class, compose, decompose_canonical, decompose_compatible,
 };
 
 use crate::error::Result;
 use crate::memory;
-use crate::rules::growth::{TextGrowth, check_expressions, expression_bytes};
+use crate::rules::growth::TextGrowth;
 use crate::rules::normalizer::{
-    CharacterClass, META, Normalizer, NormalizerStep, PartStart, ReplacePattern, is_younger,
+    META, Normalizer, NormalizerStep, PartStart, ReplacePattern, class, has, is_younger,
 };
 use crate::search::Expression;
 
@@ -22,13 +23,11 @@ use crate::search::Expression;
 pub(crate) struct CompiledNormalizer(Vec<(NormalizerStep, Option<Expression>)>);
 
 /// Combining marks, as Unicode 9 has them.
-static MARKS: LazyLock<CharacterClass> =
-    LazyLock::new(|| CharacterClass::new(r"[\p{M}&&\p{Age=9.0}]"));
+static MARKS: LazyLock<ClassUnicode> = LazyLock::new(|| class(r"[\p{M}&&\p{Age=9.0}]"));
 
 impl CompiledNormalizer {
-    /// Fails if a regular expression does not compile, or if all are too long.
+    /// Fails if a regular expression does not compile. The bounds of the rules must have been checked.
     pub(crate) fn new(normalizer: &Normalizer) -> Result<Self> {
-        check_expressions(expression_bytes(normalizer))?;
         let step = |step: &NormalizerStep| match step {
             NormalizerStep::Replace { pattern, .. } => {
                 Ok((step.clone(), Some(Expression::new(&expression(pattern))?)))
@@ -82,19 +81,15 @@ fn plain_step(
     start: PartStart,
 ) -> Result<AlignedText> {
     match step {
-        NormalizerStep::Nfc => {
-            by_pieces(&text, |text| changed(text, &composed(decomposed(text, false)?)?))
-        }
-        NormalizerStep::Nfkc => {
-            by_pieces(&text, |text| changed(text, &composed(decomposed(text, true)?)?))
-        }
-        NormalizerStep::Nfd => by_pieces(&text, |text| changed(text, &decomposed(text, false)?)),
-        NormalizerStep::Nfkd => by_pieces(&text, |text| changed(text, &decomposed(text, true)?)),
+        NormalizerStep::Nfc => normalized(&text, false, true),
+        NormalizerStep::Nfkc => normalized(&text, true, true),
+        NormalizerStep::Nfd => normalized(&text, false, false),
+        NormalizerStep::Nfkd => normalized(&text, true, false),
         NormalizerStep::Lowercase => memory::collect(text.iter().flat_map(|&c| {
             c.character.to_lowercase().map(move |character| AlignedChar { character, ..c })
         })),
         NormalizerStep::StripAccents => {
-            text.retain(|c| !MARKS.has(c.character));
+            text.retain(|c| !has(&MARKS, c.character));
             Ok(text)
         }
         NormalizerStep::Strip { left, right } => Ok(stripped(text, *left, *right)),
@@ -165,19 +160,20 @@ type ChangedChar = (char, i32);
 /// The longest decomposition of a character, that of U+FDFA.
 const MAX_DECOMPOSITION_CHARS: usize = 18;
 
-/// A text whose pieces are changed one by one. Pieces are divided by the characters that are younger
-/// than the tables of `tokenizers`, which do not change.
-fn by_pieces(
-    text: &[AlignedChar],
-    change: impl Fn(&[AlignedChar]) -> Result<AlignedText>,
-) -> Result<AlignedText> {
+/// The canonical or compatible decomposition of a text, or the composition of that. Characters that
+/// are younger than the tables of `tokenizers` do not change, and divide the text.
+fn normalized(text: &[AlignedChar], compatible: bool, composes: bool) -> Result<AlignedText> {
     let mut result = memory::with_room(text.len())?;
     for piece in text.split_inclusive(|c| is_younger(c.character)) {
         let old = match piece.split_last() {
             Some((last, before)) if is_younger(last.character) => before,
             _ => piece,
         };
-        memory::extend(&mut result, &change(old)?)?;
+        let mut changes = decomposed(old, compatible)?;
+        if composes {
+            changes = composed(changes)?;
+        }
+        memory::extend(&mut result, &changed(old, &changes)?)?;
         memory::extend(&mut result, &piece[old.len()..])?;
     }
     Ok(result)

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use regex_syntax::hir::{Class, HirKind};
+use regex_syntax::hir::{Class, ClassUnicode, Hir, HirKind};
 use serde::{Deserialize, Serialize};
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
@@ -227,40 +227,29 @@ impl Form {
     }
 }
 
-/// A set of characters.
-#[derive(Debug, Clone)]
-pub(crate) struct CharacterClass {
-    /// The first and the last character of each range, in order.
-    ranges: Vec<(char, char)>,
+/// The characters of a constant class such as `[\p{L}\p{N}]`.
+///
+/// # Panics
+///
+/// If the expression is no class.
+pub(crate) fn class(class: &str) -> ClassUnicode {
+    match regex_syntax::parse(class).map(Hir::into_kind) {
+        Ok(HirKind::Class(Class::Unicode(class))) => class,
+        other => unreachable!("{class} is a class of characters, not {other:?}"),
+    }
 }
 
-impl CharacterClass {
-    /// The class of a constant expression such as `[\p{L}\p{N}]`.
-    ///
-    /// # Panics
-    ///
-    /// If the expression is no class.
-    pub(crate) fn new(class: &str) -> Self {
-        let hir = regex_syntax::parse(class).expect("the class is constant");
-        let HirKind::Class(Class::Unicode(class)) = hir.kind() else {
-            unreachable!("the expression is a class of characters")
-        };
-        Self { ranges: class.ranges().iter().map(|range| (range.start(), range.end())).collect() }
-    }
-
-    /// Whether a character is in the class.
-    pub(crate) fn has(&self, character: char) -> bool {
-        let at = self.ranges.partition_point(|&(_, last)| last < character);
-        self.ranges.get(at).is_some_and(|&(first, _)| first <= character)
-    }
+/// Whether a character is in a class.
+pub(crate) fn has(class: &ClassUnicode, character: char) -> bool {
+    let at = class.ranges().partition_point(|range| range.end() < character);
+    class.ranges().get(at).is_some_and(|range| range.start() <= character)
 }
 
 /// Whether Unicode 9 does not have a character. That some of these never change does not matter.
 pub(super) fn is_younger(character: char) -> bool {
-    static YOUNGER: LazyLock<CharacterClass> =
-        LazyLock::new(|| CharacterClass::new(r"\P{Age=9.0}"));
+    static YOUNGER: LazyLock<ClassUnicode> = LazyLock::new(|| class(r"\P{Age=9.0}"));
     // The first one is U+0378.
-    character > '\u{377}' && YOUNGER.has(character)
+    character > '\u{377}' && has(&YOUNGER, character)
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ pub(super) enum Kind {
     Twins = 10,
     Shared = 11,
     AddedFlags = 12,
+    /// A table that can be rebuilt from the others, like all that follow.
     Pairs = 17,
     PairsOfBytes = 18,
     MergedIds = 19,
@@ -138,10 +139,6 @@ impl Container {
         Ok(&self.map[self.needed(kind)?.range.clone()])
     }
 
-    pub(super) fn text(&self, kind: Kind) -> Result<&str> {
-        std::str::from_utf8(self.bytes(kind)?).map_err(|_| self.broken(kind, "it is not UTF-8"))
-    }
-
     /// The numbers of a section.
     pub(super) fn array<T: Pod>(&self, kind: Kind) -> Result<Array<T>> {
         let range = self.needed(kind)?.range.clone();
@@ -170,11 +167,21 @@ impl Container {
         })
     }
 
-    /// Whether another file has the same section.
-    pub(super) fn same(&self, other: &Container, kind: Kind) -> bool {
-        let max_probe =
-            |container: &Container| container.find(kind).map(|section| section.max_probe);
-        max_probe(self) == max_probe(other) && self.bytes(kind) == other.bytes(kind)
+    /// Fails at the first table that is another one in `rebuilt`.
+    pub(super) fn check_tables(&self, rebuilt: &Container) -> Result<()> {
+        let tables = rebuilt.sections.iter().filter(|section| section.kind >= Kind::Pairs as u32);
+        for expected in tables {
+            let table = self.sections.iter().find(|section| section.kind == expected.kind);
+            let Some(Section { kind, max_probe, range }) = table else { continue };
+            let same = *max_probe == expected.max_probe
+                && self.map[range.clone()] == rebuilt.map[expected.range.clone()];
+            if !same {
+                let reason = "the table does not follow from the tokens and merges of the file";
+                let reason = format!("section {kind}: {reason}").into();
+                return Err(Error::File { at: range.start, reason });
+            }
+        }
+        Ok(())
     }
 
     /// The error for a section that breaks a rule.

@@ -194,16 +194,6 @@ impl Tokenizer {
 const SELDOM_READ: [Kind; 4] =
     [Kind::TokenBytes, Kind::TokenOffsets, Kind::Merges, Kind::SplitPoints];
 
-/// Sections that can be rebuilt from the others.
-const TABLES: [Kind; 6] = [
-    Kind::Pairs,
-    Kind::PairsOfBytes,
-    Kind::MergedIds,
-    Kind::SplitPoints,
-    Kind::Unmade,
-    Kind::Tokens,
-];
-
 /// Check that the tables in the bytes of a file equal those rebuilt from its other sections.
 ///
 /// Fails as [`Tokenizer::from_bytes`] does, and with [`Error::File`] at the first table that
@@ -213,20 +203,14 @@ pub fn verify(bytes: &[u8]) -> Result<()> {
     let plain = tokenizer(&container, Tables::Without)?;
     let expected = write_sections(&plain, true)?;
     let expected = Container::open(FileBytes::copy(&expected)?)?;
-    for kind in TABLES.into_iter().filter(|&kind| container.has(kind)) {
-        if !container.same(&expected, kind) {
-            let reason = "the table does not follow from the tokens and merges of the file";
-            return Err(container.broken(kind, reason));
-        }
-    }
-    Ok(())
+    container.check_tables(&expected)
 }
 
 /// Read a tokenizer from the sections of a file; `Without` ignores the tables.
 fn tokenizer(container: &Container, tables: Tables) -> Result<Tokenizer> {
     let believed = |kind| tables == Tables::With && container.has(kind);
     let vocabulary = read_vocabulary(container, believed(Kind::Tokens))?;
-    if container.text(Kind::UnicodeVersion)? != UNICODE_VERSION {
+    if container.bytes(Kind::UnicodeVersion)? != UNICODE_VERSION.as_bytes() {
         let rule = format!("this bytepair splits by Unicode {UNICODE_VERSION} only");
         return Err(container.broken(Kind::UnicodeVersion, &rule));
     }

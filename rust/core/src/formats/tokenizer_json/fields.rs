@@ -307,7 +307,7 @@ fn write_piece(piece: &TemplatePiece) -> Value {
 // `tokenizers` ignores the ids of the file and assigns them itself: that of the vocabulary, or else
 // the next free one after it. A file whose ids differ from those is refused.
 
-/// The added tokens of a file, in the order of the file.
+/// The added tokens of a file, in the order of their ids.
 ///
 /// `ids` are those of the vocabulary. Of two entries with the same content the last one counts, and
 /// an empty one never does, as in `tokenizers`.
@@ -316,8 +316,7 @@ pub(super) fn read_added_tokens(
     ids: &IdsByName<'_>,
 ) -> Result<Vec<AddedToken>> {
     let Some(node) = node else { return Ok(Vec::new()) };
-    let mut tokens: Vec<AddedToken> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut tokens: HashMap<String, AddedToken> = HashMap::new();
     let mut next = u32::try_from(ids.len()).unwrap_or(u32::MAX);
     let behind: HashMap<u32, &str> =
         ids.iter().filter(|(_, id)| **id >= next).map(|(name, id)| (*id, *name)).collect();
@@ -326,8 +325,8 @@ pub(super) fn read_added_tokens(
         if token.content.is_empty() {
             continue;
         }
-        let earlier_id = places.get(&token.content).map(|&at| tokens[at].id);
-        let assigned = earlier_id.or_else(|| ids.get(token.content.as_str()).copied());
+        let earlier = tokens.get(&token.content).map(|earlier| earlier.id);
+        let assigned = earlier.or_else(|| ids.get(token.content.as_str()).copied());
         let id = assigned.unwrap_or(next);
         if id != token.id {
             return Err(entry.get("id")?.invalid(format!(
@@ -343,13 +342,10 @@ pub(super) fn read_added_tokens(
                 return Err(entry.get("id")?.invalid(reason));
             }
         }
-        if let Some(&at) = places.get(&token.content) {
-            tokens[at] = token;
-        } else {
-            places.insert(token.content.clone(), tokens.len());
-            tokens.push(token);
-        }
+        tokens.insert(token.content.clone(), token);
     }
+    let mut tokens: Vec<AddedToken> = tokens.into_values().collect();
+    tokens.sort_unstable();
     Ok(tokens)
 }
 

@@ -9,13 +9,14 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
-use super::json::{Document, JsonNode};
+use super::json::{Document, JsonNode, OWN};
 use super::tables::{self, Entries, IdsByName, MergeIds};
 use super::{fields, pre_tokenizer};
 use crate::error::{IGNORE_DROPOUT, Reason, Result};
 use crate::formats::ranks::EMPTY_NOTE;
 use crate::rules::{
-    AddedToken, DecoderStep, Normalizer, PostProcessor, PreTokenizerStep, TextRules,
+    AddedToken, Decoder, DecoderStep, Normalizer, PreTokenizer, PreTokenizerStep, StartSymbols,
+    TextRules,
 };
 use crate::tokenizer::parts::TokenizerParts;
 use crate::vocabulary::{MergeRule, Vocabulary};
@@ -33,63 +34,28 @@ pub(super) const NORMALIZED_NOTE: &str = "huggingface.normalized";
 pub(super) struct File<'a> {
     pub(super) entries: &'a Entries<'a>,
     pub(super) ids: IdsByName<'a>,
-    pub(super) model: Model,
     pub(super) merges: Vec<MergeIds>,
     pub(super) added: Vec<AddedToken>,
-    /// The ids of the added tokens that are in the vocabulary, but not ordinary tokens.
-    hidden: HashSet<u32>,
-    pub(super) rules: Literal,
+    /// The ids of the vocabulary that are no ordinary tokens.
+    pub(super) hidden: HashSet<u32>,
+    /// From which symbols the model starts, if its tokens are names.
+    pub(super) symbols: StartSymbols,
+    pub(super) ignore_merges: bool,
+    /// What stands around the model, as written.
+    pub(super) rules: TextRules,
+    /// The steps of the pre-tokenizer as patterns, where these do the same.
+    pub(super) splits: Vec<PreTokenizerStep>,
     notes: BTreeMap<String, String>,
     /// Whether merges that are the rule of ranks are read as that rule.
     pub(super) may_be_ranks: bool,
 }
 
-/// What stands around the model, as written.
-pub(super) struct Literal {
-    pub(super) normalizer: Normalizer,
-    /// The steps of the pre-tokenizer, and the same in fewer steps.
-    pub(super) as_written: Vec<PreTokenizerStep>,
-    pub(super) steps: Vec<PreTokenizerStep>,
-    post_processor: PostProcessor,
-    /// The steps of the decoder; none if there is no decoder.
-    pub(super) decoder: Vec<DecoderStep>,
-}
-
-/// The settings of a model.
-pub(super) struct Model {
-    pub(super) unknown: Option<String>,
-    pub(super) prefix: String,
-    pub(super) suffix: String,
-    pub(super) fuse_unknown: bool,
-    pub(super) byte_fallback: bool,
-    pub(super) ignore_merges: bool,
-}
-
-impl Model {
-    fn read(node: &JsonNode<'_>, lossy: bool) -> Result<Self> {
-        check_dropout(node, lossy)?;
-        Ok(Self {
-            unknown: node.field("unk_token", Some(None))?,
-            prefix: node.field("continuing_subword_prefix", Some(String::new()))?,
-            suffix: node.field("end_of_word_suffix", Some(String::new()))?,
-            fuse_unknown: node.field("fuse_unk", Some(false))?,
-            byte_fallback: node.field("byte_fallback", Some(false))?,
-            ignore_merges: node.field("ignore_merges", Some(false))?,
-        })
-    }
-
-    /// Whether symbols depend on their place in a pretoken.
-    pub(super) fn has_affixes(&self) -> bool {
-        !self.prefix.is_empty() || !self.suffix.is_empty()
-    }
-
-    /// Whether merging may start from a token of this name.
-    fn is_unit(&self, name: &str) -> bool {
-        let inner = name.strip_suffix(&*self.suffix).unwrap_or(name);
-        let inner = inner.strip_prefix(&*self.prefix).unwrap_or(inner);
-        let is_one = |text: &str| text.chars().nth(1).is_none() && !text.is_empty();
-        is_one(name) || is_one(inner) || (self.byte_fallback && byte_of(name).is_some())
-    }
+/// Whether merging may start from a token of this name.
+fn is_unit(symbols: &StartSymbols, name: &str) -> bool {
+    let inner = name.strip_suffix(&*symbols.suffix).unwrap_or(name);
+    let inner = inner.strip_prefix(&*symbols.prefix).unwrap_or(inner);
+    let is_one = |text: &str| text.chars().nth(1).is_none() && !text.is_empty();
+    is_one(name) || is_one(inner) || (symbols.byte_fallback && byte_of(name).is_some())
 }
 
 /// Fails if merges are left out at random.
@@ -123,24 +89,55 @@ impl<'a> File<'a> {
         entries: &'a Entries<'_>,
         lossy: bool,
     ) -> Result<Self> {
-        let ids = tables::by_name(entries)?;
-        let model = Model::read(&document.model(), lossy)?;
+        let (ids, model) = (tables::by_name(entries)?, document.model());
+        check_dropout(&model, lossy)?;
+        let unknown: Option<String> = model.field("unk_token", Some(None))?;
+        let symbols = StartSymbols {
+            prefix: model.field("continuing_subword_prefix", Some(String::new()))?,
+            suffix: model.field("end_of_word_suffix", Some(String::new()))?,
+            unknown: unknown.and_then(|name| ids.get(&*name).copied()),
+            fuse_unknown: model.field("fuse_unk", Some(false))?,
+            byte_fallback: model.field("byte_fallback", Some(false))?,
+        };
+        let ignore_merges = model.field("ignore_merges", Some(false))?;
         let mut added = fields::read_added_tokens(document.field("added_tokens"), &ids)?;
         let mut notes = notes(document);
-        let rules = Literal::read(document, &mut notes)?;
-        if let Some(id) = ids.get("") {
-            notes.insert(EMPTY_NOTE.to_owned(), id.to_string());
-        }
+        let (rules, splits) = read_rules(document, &mut notes)?;
         if rules.normalizer.steps.is_empty() {
             let contents = fields::without_normalized(&mut added);
             if !contents.is_empty() {
                 notes.insert(NORMALIZED_NOTE.into(), Value::from(contents).to_string());
             }
         }
-        let merges = tables::merges(document.merges, &ids, &model.prefix)?;
-        let may_be_ranks = document.own("merge_rule").is_none_or(|rule| rule != "merges");
-        let hidden = hidden(&added, &merges, &ids, &model);
-        Ok(Self { entries, ids, model, merges, added, hidden, rules, notes, may_be_ranks })
+        let merges = tables::merges(document.merges, &ids, &symbols.prefix)?;
+        let may_be_ranks = model.value[OWN]["merge_rule"] != "merges";
+        let several = added.iter().filter(|token| {
+            ids.contains_key(&*token.content) && !is_unit(&symbols, &token.content)
+        });
+        let mut hidden = hidden(&several, &merges, ignore_merges);
+        // An empty name stands for nothing.
+        if let Some(id) = ids.get("") {
+            notes.insert(EMPTY_NOTE.to_owned(), id.to_string());
+            hidden.insert(*id);
+        }
+        Ok(Self {
+            entries,
+            ids,
+            merges,
+            added,
+            hidden,
+            symbols,
+            ignore_merges,
+            rules,
+            splits,
+            notes,
+            may_be_ranks,
+        })
+    }
+
+    /// Whether symbols depend on their place in a pretoken.
+    pub(super) fn has_affixes(&self) -> bool {
+        !self.symbols.prefix.is_empty() || !self.symbols.suffix.is_empty()
     }
 
     /// The merges of ordinary tokens.
@@ -148,10 +145,10 @@ impl<'a> File<'a> {
         self.merges.iter().filter(|merge| merge.iter().all(|id| !self.hidden.contains(id)))
     }
 
-    /// The names and ids of the ordinary tokens. An empty name stands for nothing.
+    /// The names and ids of the ordinary tokens.
     pub(super) fn ordinary(&self) -> impl Iterator<Item = (&str, u32)> {
         let all = self.entries.iter().map(|(name, id)| (&*name.0, *id));
-        all.filter(|(name, id)| !name.is_empty() && !self.hidden.contains(id))
+        all.filter(|(_, id)| !self.hidden.contains(id))
     }
 
     /// Whether an added token is an ordinary token as well.
@@ -159,36 +156,32 @@ impl<'a> File<'a> {
         self.ids.contains_key(&*token.content) && !self.hidden.contains(&token.id)
     }
 
-    /// The notes, and what is the same in all forms.
+    /// The parts of the tokenizer with these tokens, which merge by this rule.
     pub(super) fn finish(
         self,
-        vocabulary: Vocabulary,
+        tokens: Vec<(Vec<u8>, u32)>,
+        twins: Vec<(Vec<u8>, u32)>,
         rule: MergeRule,
-        merges: Vec<(u32, u32)>,
-        rules: TextRules,
-    ) -> TokenizerParts {
-        let rules = TextRules { post_processor: self.rules.post_processor, ..rules };
-        TokenizerParts { vocabulary, rule, merges, rules, notes: self.notes }
+    ) -> Result<TokenizerParts> {
+        let merges = self.ordinary_merges().map(|&[left, right, _]| (left, right)).collect();
+        let vocabulary = Vocabulary::with_added(tokens, twins, self.added)?;
+        Ok(TokenizerParts { vocabulary, rule, merges, rules: self.rules, notes: self.notes })
     }
 }
 
-/// The ids of the added tokens that are in the vocabulary, but not ordinary tokens: the special ones
-/// of several characters, and others that merges of other tokens neither use nor make.
-fn hidden(
-    added: &[AddedToken],
+/// The ids of added tokens in the vocabulary that are not ordinary tokens: of those of several
+/// characters, the special ones, and others that merges of other tokens neither use nor make.
+fn hidden<'t>(
+    several: &(impl Iterator<Item = &'t AddedToken> + Clone),
     merges: &[MergeIds],
-    ids: &IdsByName<'_>,
-    model: &Model,
+    ignore_merges: bool,
 ) -> HashSet<u32> {
-    let several =
-        |token: &&AddedToken| ids.contains_key(&*token.content) && !model.is_unit(&token.content);
-    let (special, others): (Vec<&AddedToken>, Vec<&AddedToken>) =
-        added.iter().filter(several).partition(|token| token.special);
-    let special: HashSet<u32> = special.iter().map(|token| token.id).collect();
-    if model.ignore_merges || others.is_empty() {
+    let ids = |special| several.clone().filter(move |t| t.special == special).map(|t| t.id);
+    let (special, mut others): (HashSet<u32>, HashSet<u32>) =
+        (ids(true).collect(), ids(false).collect());
+    if ignore_merges || others.is_empty() {
         return special;
     }
-    let mut others: HashSet<u32> = others.iter().map(|token| token.id).collect();
     for merge in merges.iter().filter(|merge| merge.iter().all(|id| !special.contains(id))) {
         for id in merge {
             others.remove(id);
@@ -197,48 +190,48 @@ fn hidden(
     &special | &others
 }
 
-impl Literal {
-    /// Notes how the steps of the pre-tokenizer are written, for other programs, where they are joined.
-    fn read(document: &Document<'_>, notes: &mut BTreeMap<String, String>) -> Result<Self> {
-        let decoder = match document.field("decoder") {
-            None => Vec::new(),
-            // A sequence without decoders joins the tokens; without a decoder, spaces are between.
-            Some(node) => match fields::read_decoder(&node)? {
-                steps if steps.is_empty() => vec![DecoderStep::Fuse],
-                steps => steps,
-            },
-        };
-        let as_written = document.part("pre_tokenizer", pre_tokenizer::read)?;
-        let steps = pre_tokenizer::of_text(as_written.clone());
-        if let Some(node) = document.field("pre_tokenizer")
-            && steps != as_written
-        {
-            notes.insert(STEPS_NOTE.to_owned(), node.value.to_string());
-        }
-        Ok(Self {
-            normalizer: Normalizer { steps: document.part("normalizer", fields::read_normalizer)? },
-            as_written,
-            steps,
-            post_processor: document.part("post_processor", fields::read_post_processor)?,
-            decoder,
-        })
+/// What stands around the model, and the steps of the pre-tokenizer as patterns; how they are
+/// written is noted for other programs.
+fn read_rules(
+    document: &Document<'_>,
+    notes: &mut BTreeMap<String, String>,
+) -> Result<(TextRules, Vec<PreTokenizerStep>)> {
+    let decoder = match document.field("decoder") {
+        None => Vec::new(),
+        // A sequence without decoders joins the tokens; without a decoder, spaces are between.
+        Some(node) => match fields::read_decoder(&node)? {
+            steps if steps.is_empty() => vec![DecoderStep::Fuse],
+            steps => steps,
+        },
+    };
+    let as_written = document.part("pre_tokenizer", pre_tokenizer::read)?;
+    let steps = pre_tokenizer::of_text(as_written.clone());
+    if let Some(node) = document.field("pre_tokenizer")
+        && steps != as_written
+    {
+        notes.insert(STEPS_NOTE.to_owned(), node.value.to_string());
     }
+    let rules = TextRules {
+        normalizer: Normalizer { steps: document.part("normalizer", fields::read_normalizer)? },
+        pre_tokenizer: PreTokenizer { steps: as_written },
+        post_processor: document.part("post_processor", fields::read_post_processor)?,
+        decoder: Decoder::Steps(decoder),
+        ..TextRules::default()
+    };
+    Ok((rules, steps))
 }
 
 /// The notes for what changes no id.
 fn notes(document: &Document<'_>) -> BTreeMap<String, String> {
-    let mut notes = BTreeMap::new();
-    for (field, note) in [
+    let fields = [
         ("post_processor", PROCESSOR_NOTE),
         ("padding", PADDING_NOTE),
         ("truncation", TRUNCATION_NOTE),
-    ] {
-        if let Some(node) = document.field(field) {
-            notes.insert(note.to_owned(), node.value.to_string());
-        }
-    }
-    if document.field("decoder").is_none() {
-        notes.insert(DECODER_NOTE.to_owned(), "null".to_owned());
-    }
-    notes
+    ];
+    let noted = |(field, note): (&'static str, &str)| {
+        Some((note.to_owned(), document.field(field)?.value.to_string()))
+    };
+    let without = document.field("decoder").is_none();
+    let without = without.then(|| (DECODER_NOTE.to_owned(), "null".to_owned()));
+    fields.into_iter().filter_map(noted).chain(without).collect()
 }

@@ -37,9 +37,6 @@ pub(super) fn parse<'t, T: Deserialize<'t>>(text: &'t str, place: &str) -> Resul
 /// What is wrong with a text that is not JSON, or not of the expected type.
 fn broken(error: &serde_json::Error, place: &str) -> Error {
     let text = error.to_string();
-    if text.starts_with("recursion limit exceeded") {
-        return invalid(place, "the JSON is nested too deeply");
-    }
     if text.starts_with("lone leading surrogate")
         || text.starts_with("unexpected end of hex escape")
     {
@@ -118,13 +115,7 @@ fn value(text: &str, place: &str, depth: usize) -> Result<Value> {
         return Err(invalid(field, "the JSON is nested too deeply"));
     }
     if text.starts_with('{') {
-        let object: Object<'_, &RawValue> = parse(text, place)?;
-        check_names(&object.0, place)?;
-        let field = |(Name(name), value): &(Name<'_>, &RawValue)| {
-            let value = self::value(value.get(), &format!("{place}.{name}"), depth + 1)?;
-            Ok((name.to_string(), value))
-        };
-        return object.0.iter().map(field).collect::<Result<_>>().map(Value::Object);
+        return fields(&parse(text, place)?, &[], place, depth + 1);
     }
     if text.starts_with('[') {
         let items: Vec<&RawValue> = parse(text, place)?;
@@ -134,6 +125,27 @@ fn value(text: &str, place: &str, depth: usize) -> Result<Value> {
         return items.iter().enumerate().map(item).collect::<Result<_>>().map(Value::Array);
     }
     parse(text, place)
+}
+
+/// The fields of an object, but for some.
+fn fields(
+    object: &Object<'_, &RawValue>,
+    others: &[&str],
+    place: &str,
+    depth: usize,
+) -> Result<Value> {
+    check_names(&object.0, place)?;
+    let field = |(Name(name), value): &(Name<'_>, &RawValue)| {
+        let value = self::value(value.get(), &inside(place, name), depth)?;
+        Ok((name.to_string(), value))
+    };
+    let all = object.0.iter().filter(|(name, _)| !others.contains(&&*name.0));
+    all.map(field).collect::<Result<_>>().map(Value::Object)
+}
+
+/// The place of a field of the object at a place; that of the file is empty.
+fn inside(place: &str, name: &str) -> String {
+    if place.is_empty() { name.to_owned() } else { [place, ".", name].concat() }
 }
 
 /// A value and its place in the file.
@@ -182,7 +194,7 @@ impl<'v> JsonNode<'v> {
     pub(super) fn find(&self, name: &str) -> Result<Option<Self>> {
         let fields = self.value.as_object().ok_or_else(|| self.expected("an object"))?;
         let value = fields.get(name).filter(|value| !value.is_null());
-        Ok(value.map(|value| JsonNode::new(value, format!("{}.{name}", self.place))))
+        Ok(value.map(|value| JsonNode::new(value, inside(&self.place, name))))
     }
 
     /// A field of this object.
@@ -271,33 +283,18 @@ pub(super) use steps;
 /// The name of the file, for errors about the whole of it.
 pub(super) const FILE: &str = "tokenizer.json";
 
-/// The field of the model that is ours, which other programs ignore: the rule of merges,
-/// where the merges are also those of the rule of ranks, and a pattern in steps, where the steps
-/// would be joined.
+/// The field of the model that is ours, which other programs ignore: the rule of merges, where the
+/// merges are also those of the rule of ranks.
 pub(super) const OWN: &str = "bytepair";
 
 /// The fields of a file.
 pub(super) struct Document<'t> {
-    /// The small fields, by name.
+    /// The small fields, and the settings of the model.
     fields: Value,
-    /// The settings of the model.
-    settings: Value,
     /// The tables of the model.
     pub(super) vocabulary: &'t RawValue,
     pub(super) merges: &'t RawValue,
 }
-
-/// Fields that are read as values; all others are ignored, as `tokenizers` ignores them.
-const FIELDS: [&str; 8] = [
-    "version",
-    "truncation",
-    "padding",
-    "added_tokens",
-    "normalizer",
-    "pre_tokenizer",
-    "post_processor",
-    "decoder",
-];
 
 impl<'t> Document<'t> {
     /// Read the fields. Fails if the text is not that of a tokenizer of type BPE.
@@ -311,26 +308,19 @@ impl<'t> Document<'t> {
             return Err(invalid(FILE, no_tokenizer(&document)));
         };
         let model: Object<'_, &RawValue> = parse(model.get(), "model")?;
-        check_names(&model.0, "model")?;
-        let settings = values(&model, |name| !["vocab", "merges"].contains(&name), "model.")?;
+        let settings = fields(&model, &["vocab", "merges"], "model", 0)?;
         check_kind(&settings, &model)?;
         let table = |name: &str| {
             let missing = || invalid("model", format!("the field {name:?} is missing"));
             model.get(name).copied().ok_or_else(missing)
         };
         let (vocabulary, merges) = (table("vocab")?, table("merges")?);
-        let fields = values(&document, |name| FIELDS.contains(&name), "")?;
-        let this = Self { fields, settings, vocabulary, merges };
-        this.check_version()?;
-        Ok(this)
-    }
-
-    fn check_version(&self) -> Result<()> {
-        match self.field("version") {
-            Some(version) if version.value != "1.0" => {
-                Err(version.unsupported(format!("{} is not 1.0", version.value)))
-            }
-            _ => Ok(()),
+        let mut fields = fields(&document, &["model"], "", 0)?;
+        fields["model"] = settings;
+        let this = Self { fields, vocabulary, merges };
+        match this.field("version").filter(|version| version.value != "1.0") {
+            Some(version) => Err(version.unsupported(format!("{} is not 1.0", version.value))),
+            None => Ok(this),
         }
     }
 
@@ -349,14 +339,9 @@ impl<'t> Document<'t> {
         self.field(name).map_or_else(|| Ok(T::default()), |node| read(&node))
     }
 
-    /// A value in the field of the model that is ours.
-    pub(super) fn own(&self, name: &str) -> Option<&Value> {
-        self.settings.get(OWN)?.get(name)
-    }
-
     /// The settings of the model.
     pub(super) fn model(&self) -> JsonNode<'_> {
-        JsonNode::new(&self.settings, "model")
+        JsonNode::new(&self.fields["model"], "model")
     }
 }
 
@@ -365,25 +350,10 @@ pub(super) fn text(data: &[u8]) -> Result<&str> {
     if let Some(reason) = formats::mistaken(data) {
         return Err(invalid(FILE, reason));
     }
-    from_utf8(data).map_err(|_| {
-        let at = std::str::from_utf8(data).map_or_else(|error| error.valid_up_to(), str::len);
-        invalid(format!("{FILE}, byte {at}"), "the JSON is not UTF-8")
+    from_utf8(data).map_err(|error| {
+        let place = format!("{FILE}, byte {}", error.valid_up_to());
+        invalid(place, "the JSON is not UTF-8")
     })
-}
-
-/// The fields of an object whose names `is_selected` accepts.
-fn values(
-    object: &Object<'_, &RawValue>,
-    is_selected: impl Fn(&str) -> bool,
-    place: &str,
-) -> Result<Value> {
-    let fields = object.0.iter().filter(|(name, _)| is_selected(&name.0));
-    fields
-        .map(|(name, text)| {
-            Ok((name.0.to_string(), value(text.get(), &[place, &name.0].concat(), 0)?))
-        })
-        .collect::<Result<_>>()
-        .map(Value::Object)
 }
 
 /// Why an object without a model is no tokenizer, and which file it may be.

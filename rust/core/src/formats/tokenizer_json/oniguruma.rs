@@ -65,7 +65,7 @@ fn escape() -> String {
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
     let escape = escape();
     compiled(&format!(
-        r"(?s)\A(?:(?P<class>\(\?m:\.\)|\[)|(?P<escape>{escape}|\\[zAbB])|(?P<open>\((?:\?(?:[:>=!]|<[=!]|i:))?(?!\?))|(?P<close>\))|(?P<count>\{{\d+(?:,\d*)?\}})|(?P<times>[*+?])|(?P<bar>\|)|(?P<end>\$)|(?P<character>[^\\\[\](){{}}*+?|^$.]))"
+        r"(?s)\A(?:\(\?m:\.\)|\[|{escape}|\\[zAbB]|\((?:\?(?:[:>=!]|<[=!]|i:))?(?!\?)|\{{\d+(?:,\d*)?\}}|[)*+?|$]|[^\\\[\](){{}}*+?|^$.])"
     ))
 });
 
@@ -73,12 +73,9 @@ static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
 static PART: LazyLock<Regex> = LazyLock::new(|| {
     let escape = escape();
     compiled(&format!(
-        r"(?s)\A(?:(?P<named>\[:\^?[a-z]+:\])|(?P<nested>\[)|(?P<both>&&(?![&^\]]))|(?P<escape>{escape})|(?P<character>[^\\\[\]&~-]|&(?!&)|~(?!~)|-(?!-)))"
+        r"(?s)\A(?:\[:\^?[a-z]+:\]|\[|&&(?![&^\]])|{escape}|[^\\\[\]&~-]|&(?!&)|~(?!~)|-(?!-))"
     ))
 });
-
-/// The contents of case-insensitive groups.
-static FOLDED: LazyLock<Regex> = LazyLock::new(|| compiled(r"\(\?i:((?:[^()]|\\[()])*)\)"));
 
 /// Classes that case folding may change.
 const FOLDED_CLASSES: [&str; 3] = [r"\p{Alphabetic}", r"\p{Lowercase}", r"\p{Uppercase}"];
@@ -149,7 +146,7 @@ pub fn from_oniguruma(regex: &str, place: &str) -> Result<String> {
     let mut groups: Vec<Vec<String>> = vec![Vec::new()];
     let mut at = 0;
     while at < regex.len() {
-        let (kind, token, length) = token(&regex[at..]).ok_or_else(|| {
+        let (written, length) = token(&regex[at..]).ok_or_else(|| {
             let part: String = regex[at..].chars().take(12).collect();
             let count = regex[..at].chars().count();
             unsupported(
@@ -160,28 +157,31 @@ pub fn from_oniguruma(regex: &str, place: &str) -> Result<String> {
                 ),
             )
         })?;
+        let token = &regex[at..at + length];
         at += length;
-        if !take(&mut groups, kind, &token) {
-            return Err(unsupported(place, format!("the pattern has an unmatched ) at byte {at}")));
+        if token == ")" {
+            let reason = || format!("the pattern has an unmatched ) at byte {at}");
+            let group = closed(&groups.pop().unwrap_or_default());
+            let outer = groups.last_mut().ok_or_else(|| unsupported(place, reason()))?;
+            outer.push(group.map_err(|reason| unsupported(place, reason))?);
+        } else if token.starts_with('(') && token != "(?m:.)" {
+            groups.push(vec![written]);
+        } else if let Some(inner) = groups.last_mut() {
+            add(inner, written);
         }
     }
-    let [pattern] = &mut groups[..] else {
-        return Err(unsupported(place, "the pattern has an unclosed ("));
-    };
-    let pattern = pattern.concat();
-    check_folding(&pattern, place)?;
-    Ok(pattern)
+    match &groups[..] {
+        [pattern] => Ok(pattern.concat()),
+        _ => Err(unsupported(place, "the pattern has an unclosed (")),
+    }
 }
 
-/// The token at the start of an expression: its kind, how it is written here, and its length there.
-fn token(regex: &str) -> Option<(&'static str, String, usize)> {
-    let (kind, token) = kind_and_text(&TOKEN, regex)?;
-    if token == "[" {
-        let (class, length) = class(regex, false)?;
-        return Some((kind, class, length));
+/// The token at the start of an expression: how it is written here, and its length there.
+fn token(regex: &str) -> Option<(String, usize)> {
+    match TOKEN.find(regex).ok()??.as_str() {
+        "[" => class(regex, false),
+        token => Some((escaped(token), token.len())),
     }
-    let ours = if kind == "escape" { escaped(token) } else { token.to_owned() };
-    Some((kind, ours, token.len()))
 }
 
 /// The class at the start of an expression, how it is written here, and its length there. A class in it
@@ -190,24 +190,21 @@ fn class(regex: &str, is_nested: bool) -> Option<(String, usize)> {
     let mut ours = if regex.starts_with("[^") { "[^".to_owned() } else { "[".to_owned() };
     let (start, mut at, mut is_after_class) = (ours.len(), ours.len(), false);
     while !regex[at..].starts_with(']') || at == start {
-        let (kind, part) = kind_and_text(&PART, &regex[at..])?;
-        let (written, length) = match kind {
-            "both" if at == start => return None,
-            "nested" if is_nested => return None,
-            "nested" => class(&regex[at..], true)?,
-            "named" | "escape" => (inside(part)?, part.len()),
+        let part = PART.find(&regex[at..]).ok()??.as_str();
+        let (written, length) = match part {
+            "&&" if at == start => return None,
+            "[" if is_nested => return None,
+            "[" => class(&regex[at..], true)?,
             // Not a range, beside a class.
-            "character" if part == "-" && (is_after_class || regex[at + 1..].starts_with('[')) => {
-                (r"\-".to_owned(), 1)
-            }
-            _ => (part.to_owned(), part.len()),
+            "-" if is_after_class || regex[at + 1..].starts_with('[') => (r"\-".to_owned(), 1),
+            _ => (inside(part)?, part.len()),
         };
         if is_nested && written.starts_with("[^") {
             return None;
         }
         ours.push_str(&written);
         at += length;
-        is_after_class = matches!(kind, "named" | "nested") || is_class(part);
+        is_after_class = part.starts_with('[') || is_class(part);
     }
     Some((ours + "]", at + 1))
 }
@@ -260,39 +257,29 @@ fn code_point(escape: &str) -> String {
     }
 }
 
-/// The name of the group that matches first in an expression, and its text.
-fn kind_and_text<'t>(kinds: &'static Regex, text: &'t str) -> Option<(&'static str, &'t str)> {
-    let captures = kinds.captures(text).ok()??;
-    let mut kinds = kinds.capture_names().flatten();
-    kinds.find_map(|kind| Some((kind, captures.name(kind)?.as_str())))
+/// Add what is written for a token to the parts of a group.
+fn add(inner: &mut Vec<String>, written: String) {
+    if written == "+" && inner.len() > 1 && is_count(&inner[inner.len() - 1]) {
+        let repeated = inner.split_off(inner.len() - 2).concat();
+        inner.push(format!("(?:{repeated})"));
+    }
+    let form = FORMS.iter().find(|(_, theirs)| *theirs == written);
+    inner.push(form.map_or(written, |(ours, _)| (*ours).to_owned()));
 }
 
-/// Add one token to the innermost open group; false if it closes a group that is not open.
-fn take(groups: &mut Vec<Vec<String>>, kind: &str, token: &str) -> bool {
-    let Some(inner) = groups.last_mut() else { return false };
-    match kind {
-        "open" => groups.push(vec![token.to_owned()]),
-        "close" => {
-            let inner = groups.pop().unwrap_or_default();
-            let Some(outer) = groups.last_mut() else { return false };
-            outer.push(match &inner[..] {
-                // Makes the count possessive.
-                [open, part, count] if open == "(?>" && is_count(count) => {
-                    [part, count, "+"].concat()
-                }
-                _ => inner.concat() + ")",
-            });
+/// The parts of a group as one, with the bracket that closes it.
+///
+/// Fails if case folding in it may turn one letter into two.
+fn closed(parts: &[String]) -> std::result::Result<String, String> {
+    match parts {
+        // Makes the count possessive.
+        [open, part, count] if open == "(?>" && is_count(count) => {
+            return Ok([part, count, "+"].concat());
         }
-        _ if token == "+" && inner.len() > 1 && is_count(&inner[inner.len() - 1]) => {
-            let repeated = inner.split_off(inner.len() - 2).concat();
-            inner.extend([format!("(?:{repeated})"), "+".to_owned()]);
-        }
-        _ => {
-            let form = FORMS.iter().find(|(_, theirs)| *theirs == token);
-            inner.push(form.map_or(token, |(ours, _)| *ours).to_owned());
-        }
+        [open, parts @ ..] if open == "(?i:" => check_folding(parts)?,
+        _ => {}
     }
-    true
+    Ok(parts.concat() + ")")
 }
 
 /// Whether a part is a count such as `{1,3}`.
@@ -301,23 +288,18 @@ fn is_count(part: &str) -> bool {
     inner.is_some_and(|inner| inner.bytes().all(|byte| byte == b',' || byte.is_ascii_digit()))
 }
 
-/// Fails if case folding in an expression may turn one letter into two.
-fn check_folding(pattern: &str, place: &str) -> Result<()> {
-    let mut count = 0;
-    for folded in FOLDED.captures_iter(pattern).flatten() {
-        count += 1;
-        let folded = folded.get(1).map_or("", |group| group.as_str());
-        if let Some(class) = FOLDED_CLASSES.iter().find(|class| folded.contains(**class)) {
-            return Err(unsupported(place, format!("a case-insensitive group contains {class}")));
-        }
-        let lower = folded.to_ascii_lowercase();
-        if !folded.is_ascii() || ONE_OR_TWO.iter().any(|pair| lower.contains(pair)) {
-            let reason = format!("case folding of {folded:?} may turn one letter into two");
-            return Err(unsupported(place, reason));
-        }
+/// Fails if case folding in the parts of a group may turn one letter into two.
+fn check_folding(parts: &[String]) -> std::result::Result<(), String> {
+    let folded = parts.concat();
+    if parts.iter().any(|part| part.starts_with('(')) {
+        return Err("a case-insensitive group contains other groups".to_owned());
     }
-    if pattern.matches("(?i:").count() != count {
-        return Err(unsupported(place, "a case-insensitive group contains other groups"));
+    if let Some(class) = FOLDED_CLASSES.iter().find(|class| folded.contains(**class)) {
+        return Err(format!("a case-insensitive group contains {class}"));
+    }
+    let lower = folded.to_ascii_lowercase();
+    if !folded.is_ascii() || ONE_OR_TWO.iter().any(|pair| lower.contains(pair)) {
+        return Err(format!("case folding of {folded:?} may turn one letter into two"));
     }
     Ok(())
 }

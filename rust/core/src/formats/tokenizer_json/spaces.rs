@@ -15,32 +15,28 @@ use crate::error::Result;
 use crate::pretokenize::{Pattern, Splitter};
 use crate::rules::normalizer::META;
 use crate::rules::{
-    AddedToken, DecoderStep, Normalizer, NormalizerStep, PreTokenizerStep, ReplacePattern,
+    AddedToken, Decoder, DecoderStep, Normalizer, NormalizerStep, PreTokenizerStep, ReplacePattern,
     SpacePrefix, TextRules,
 };
 use crate::tokenizer::parts::TokenizerParts;
-use crate::vocabulary::{MergeRule, Vocabulary};
+use crate::vocabulary::MergeRule;
 
 /// Where a space is put, and whether the text is split before each space.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SpacesForm {
-    pub(super) prefix: SpacePrefix,
-    pub(super) splits: bool,
-}
+pub(super) type SpacesForm = (SpacePrefix, bool);
 
 // ---------------------------------------------------------------------------- reading
 
 /// The form of a file of this kind; `None` for all others.
 pub(super) fn form(file: &File<'_>) -> Option<SpacesForm> {
-    let model = &file.model;
-    if !model.byte_fallback || model.has_affixes() || model.ignore_merges {
+    if !file.symbols.byte_fallback || file.has_affixes() || file.ignore_merges {
         return None;
     }
-    let form = form_of_rules(&file.rules.normalizer.steps, &file.rules.as_written)?;
-    let decoder = &file.rules.decoder;
-    let is_form = (decoder.is_empty() || *decoder == self::decoder(form.prefix))
+    let rules = &file.rules;
+    let form = form_of_rules(&rules.normalizer.steps, &rules.pre_tokenizer.steps)?;
+    let decoder = rules.decoder.steps();
+    let is_form = (decoder.is_empty() || *decoder == self::decoder(form.0))
         && has_bytes(file)
-        && file.added.iter().all(|token| fits(file, token, form));
+        && file.added.iter().all(|token| fits(file, token, form.0));
     is_form.then_some(form)
 }
 
@@ -49,7 +45,7 @@ fn form_of_rules(normalizer: &[NormalizerStep], steps: &[PreTokenizerStep]) -> O
     if let ([], [PreTokenizerStep::Metaspace { replacement: META, prefix, split }]) =
         (normalizer, steps)
     {
-        return Some(SpacesForm { prefix: *prefix, splits: *split });
+        return Some((*prefix, *split));
     }
     // No space is left, at which a text could be split.
     let at_space = |step: &PreTokenizerStep| matches!(step, PreTokenizerStep::Split { regex, .. } if regex == " ");
@@ -60,7 +56,7 @@ fn form_of_rules(normalizer: &[NormalizerStep], steps: &[PreTokenizerStep]) -> O
         is_usual || usual == normalizer
     };
     let prefix = [SpacePrefix::Never, SpacePrefix::Always].into_iter().find(is_form)?;
-    steps.iter().all(at_space).then_some(SpacesForm { prefix, splits: false })
+    steps.iter().all(at_space).then_some((prefix, false))
 }
 
 /// The steps that write spaces for U+2581, or the reverse.
@@ -105,35 +101,34 @@ fn has_bytes(file: &File<'_>) -> bool {
 
 /// Whether an added token is found and decoded as the tokens of this form are. One with U+2581 would
 /// be decoded with a space.
-fn fits(file: &File<'_>, token: &AddedToken, form: SpacesForm) -> bool {
+fn fits(file: &File<'_>, token: &AddedToken, prefix: SpacePrefix) -> bool {
     let content = &*token.content;
     let has_mark = content.contains(META);
     let is_shown = !token.special && !content.contains(' ') && file.ids.contains_key(content);
     byte_of(content).is_none()
         && (!has_mark || is_shown)
-        && !(token.normalized && form.prefix == SpacePrefix::Always)
+        && !(token.normalized && prefix == SpacePrefix::Always)
 }
 
 /// The parts of a tokenizer of this form.
-pub(super) fn parts(mut file: File<'_>, form: SpacesForm) -> Result<TokenizerParts> {
+pub(super) fn parts(mut file: File<'_>, (prefix, splits): SpacesForm) -> Result<TokenizerParts> {
     // Tokens that text decodes with spaces, or that are found in the text with U+2581 for spaces.
     let in_text =
         |token: &&AddedToken| !token.special && (token.content.contains(META) || token.normalized);
     let shown: HashSet<u32> = file.added.iter().filter(in_text).map(|token| token.id).collect();
     let all = file.entries.iter().map(|(name, id)| (&*name.0, *id));
-    let is_shown = |(name, id): &(&str, u32)| shown.contains(id) && !name.contains(' ');
-    let hidden = all.filter(is_shown).collect::<Vec<_>>();
-    let names: BTreeSet<(u32, &str)> =
-        file.ordinary().chain(hidden).map(|(name, id)| (id, name)).collect();
-    let (tokens, twins) = tokens(names.iter().map(|(id, name)| (*name, *id)));
-    let pattern = if form.splits {
+    let names = all.filter(|(name, id)| {
+        !file.hidden.contains(id) || (shown.contains(id) && !name.contains(' '))
+    });
+    let (tokens, twins) = tokens(names);
+    let pattern = if splits {
         Pattern::from_regex(BEFORE_SPACES)
     } else {
         split_pattern(tokens.iter().map(|(token, _)| &**token))?
     };
     let token_ids: HashSet<u32> = tokens.iter().map(|(_, id)| *id).collect();
     let is_user_defined = |token: &AddedToken| {
-        form.prefix == SpacePrefix::Never
+        prefix == SpacePrefix::Never
             && *token
                 == (AddedToken {
                     normalized: true,
@@ -143,17 +138,16 @@ pub(super) fn parts(mut file: File<'_>, form: SpacesForm) -> Result<TokenizerPar
     };
     let added = std::mem::take(&mut file.added);
     let (user_defined, added): (Vec<_>, Vec<_>) = added.into_iter().partition(is_user_defined);
-    let mut user_defined: Vec<u32> = user_defined.iter().map(|token| token.id).collect();
-    user_defined.sort_unstable();
-    let rules = TextRules {
-        normalizer: Normalizer { steps: vec![NormalizerStep::Spaces(form.prefix)] },
+    let user_defined = user_defined.iter().map(|token| token.id).collect();
+    file.added = added;
+    file.rules = TextRules {
+        normalizer: Normalizer { steps: vec![NormalizerStep::Spaces(prefix)] },
         pre_tokenizer: pattern.into(),
         user_defined,
-        ..TextRules::default()
+        decoder: Decoder::Bytes,
+        ..file.rules
     };
-    let merges = file.ordinary_merges().map(|&[left, right, _]| (left, right)).collect();
-    let vocabulary = Vocabulary::with_added(tokens, twins, added)?;
-    Ok(file.finish(vocabulary, MergeRule::Characters, merges, rules))
+    file.finish(tokens, twins, MergeRule::Characters)
 }
 
 /// The tokens and the twins.

@@ -1,10 +1,9 @@
 //! The two tables of a model, `vocab` and `merges`, which are most of a file.
 //!
 //! Reading takes the JSON text of a table and returns its entries, whose names are borrowed from
-//! the text. Writing takes entries and returns the JSON text, an entry per line.
+//! the text.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Write;
 
 use foldhash::fast::RandomState;
 use serde_json::value::RawValue;
@@ -26,8 +25,6 @@ pub(super) type IdsByName<'a> = HashMap<&'a str, u32, RandomState>;
 
 /// The ids of the two parts of a merge, and of its result.
 pub(super) type MergeIds = [u32; 3];
-
-// ---------------------------------------------------------------------------- reading
 
 /// The entries of `model.vocab`.
 pub(super) fn vocabulary(table: &RawValue) -> Result<Entries<'_>> {
@@ -151,65 +148,8 @@ fn not_two_tokens(number: usize, merge: &str) -> crate::Error {
 /// The merges without those whose pair occurs again later.
 fn last_ones(mut merges: Vec<MergeIds>) -> Vec<MergeIds> {
     let mut pairs = HashSet::with_capacity_and_hasher(merges.len(), RandomState::default());
-    if merges.iter().all(|&[left, right, _]| pairs.insert((left, right))) {
-        return merges;
-    }
-    pairs.clear();
     merges.reverse();
     merges.retain(|&[left, right, _]| pairs.insert((left, right)));
     merges.reverse();
     merges
-}
-
-// ---------------------------------------------------------------------------- writing
-
-/// The JSON text of a vocabulary; the names are [quoted](quote).
-pub(super) fn write_vocabulary(mut entries: Vec<(u32, String)>) -> String {
-    entries.sort_unstable();
-    let lines = entries.iter().map(|(id, name)| [name, ": ", &id.to_string()].concat());
-    block("{", lines, "}")
-}
-
-/// The JSON text of merges, whose names are [quoted](quote): strings with a space, the form that
-/// every version of `tokenizers` reads, if no name has a space.
-///
-/// `tokenizers` skips a string that starts with `#version`, the first line of a `merges.txt`; a
-/// list with such a merge is written as pairs instead.
-pub(super) fn write_merges<'n>(pairs: impl Iterator<Item = [&'n str; 2]> + Clone) -> String {
-    let is_one = |[left, right]: [&str; 2]| {
-        !left.starts_with("\"#version") && !left.contains(' ') && !right.contains(' ')
-    };
-    if !pairs.clone().all(is_one) {
-        return block("[", pairs.map(|[left, right]| format!("[{left}, {right}]")), "]");
-    }
-    let joined = |[left, right]: [&str; 2]| format!("{} {}", &left[..left.len() - 1], &right[1..]);
-    block("[", pairs.map(joined), "]")
-}
-
-/// Lines between brackets, indented as a value of `model`.
-fn block(open: &str, lines: impl Iterator<Item = String>, close: &str) -> String {
-    let mut text = open.to_owned();
-    for (number, line) in lines.enumerate() {
-        text.push_str(if number == 0 { "\n      " } else { ",\n      " });
-        text.push_str(&line);
-    }
-    if text.len() > open.len() {
-        text.push_str("\n    ");
-    }
-    text.push_str(close);
-    text
-}
-
-/// A JSON string.
-pub(super) fn quote(text: impl IntoIterator<Item = char>) -> String {
-    let mut quoted = String::from('"');
-    for c in text {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            '\0'..' ' => _ = write!(quoted, "\\u{:04x}", u32::from(c)),
-            _ => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }

@@ -8,18 +8,20 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
+use super::bytes::is_of_other_bytes;
 use super::json::{JsonNode, OWN, sequence};
 use super::oniguruma::means_the_same;
-use super::tables::{quote, write_merges, write_vocabulary};
+use super::spaces::BEFORE_SPACES;
 use super::{fields, file, is_harmless, pre_tokenizer, spaces};
 use crate::error::Result;
 use crate::formats::ranks::{EMPTY_NOTE, is_rule_of_ranks, pairs_of_ranks};
 use crate::memory;
 use crate::pretokenize::{Splitter, match_lengths};
 use crate::rules::normalizer::META;
-use crate::rules::pre_tokenizer::{character, to_bytes};
+use crate::rules::pre_tokenizer::{to_bytes, to_characters};
 use crate::rules::{
     AddedToken, Decoder, DecoderStep, NormalizerStep, PreTokenizer, PreTokenizerStep, SpacePrefix,
     StartSymbols, TextRules, name_of_byte,
@@ -30,37 +32,54 @@ use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, TOKEN_OVERHEAD_BYTES};
 /// Upper bound on memory: writing needs at most this many bytes for each byte of the tokens.
 const MEMORY_PER_TOKEN_BYTE: usize = 4;
 
-/// The text of a file; an entry of the vocabulary or a merge on each line.
+/// A file, with its fields in the order in which `tokenizers` writes them.
+#[derive(Serialize)]
+struct WrittenFile {
+    #[serde(flatten, serialize_with = "in_order")]
+    fields: Vec<(&'static str, Value)>,
+    model: WrittenModel,
+}
+
+#[derive(Serialize)]
+struct WrittenModel {
+    #[serde(flatten, serialize_with = "in_order")]
+    settings: Vec<(&'static str, Value)>,
+    #[serde(serialize_with = "in_order")]
+    vocab: Vec<(String, u32)>,
+    merges: Vec<Value>,
+}
+
+/// Write an object with its fields in this order.
+fn in_order<K: Serialize, V: Serialize, S: Serializer>(
+    fields: &[(K, V)],
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_map(fields.iter().map(|(name, value)| (name, value)))
+}
+
+/// The text of a file; an entry of the vocabulary, or a merge that is a string, on each line.
 ///
 /// Fails if there is not enough memory.
 pub fn write(parts: &TokenizerParts) -> Result<String> {
     let tokens = parts.vocabulary.arrays().0.len() + parts.vocabulary.len() * TOKEN_OVERHEAD_BYTES;
     memory::check(tokens.saturating_mul(MEMORY_PER_TOKEN_BYTE))?;
-    let normalized = note(parts, file::NORMALIZED_NOTE);
-    let normalized: HashSet<String> = serde_json::from_value(normalized).unwrap_or_default();
-    let (before_split, split) = around(parts);
-    let fields = [
+    let flagged = note(parts, file::NORMALIZED_NOTE);
+    let flagged: HashSet<String> = serde_json::from_value(flagged).unwrap_or_default();
+    let tokens = Tokens::of(parts);
+    let (normalizer, pre_tokenizer) = around(parts);
+    let fields = vec![
         ("version", json!("1.0")),
         ("truncation", note(parts, file::TRUNCATION_NOTE)),
         ("padding", note(parts, file::PADDING_NOTE)),
-        ("added_tokens", fields::write_added_tokens(&split_lookalikes(parts).0, &normalized)),
-        ("normalizer", before_split),
-        ("pre_tokenizer", split),
+        ("added_tokens", fields::write_added_tokens(&tokens.added, &flagged)),
+        ("normalizer", normalizer),
+        ("pre_tokenizer", pre_tokenizer),
         ("post_processor", processor(parts)),
         ("decoder", decoder(parts)),
     ];
-    let mut text = String::from("{\n");
-    for (name, value) in &fields {
-        text.extend(["  \"", name, "\": ", &pretty(value, 1), ",\n"]);
-    }
-    text.extend(["  \"model\": ", &model(parts)?, "\n}\n"]);
-    Ok(text)
-}
-
-/// A value as JSON on several lines, at a depth of indentation.
-fn pretty(value: &Value, depth: usize) -> String {
-    let text = serde_json::to_string_pretty(value).unwrap_or_default();
-    text.replace('\n', &["\n", &"  ".repeat(depth)].concat())
+    let file = WrittenFile { fields, model: model(parts, tokens)? };
+    let text = serde_json::to_string_pretty(&file).expect("every field can be written");
+    Ok(text + "\n")
 }
 
 /// The added tokens, with the user-defined ones, which `tokenizers` finds as added tokens in text with
@@ -106,7 +125,7 @@ fn around(parts: &TokenizerParts) -> (Value, Value) {
     let rules = &parts.rules;
     let steps = &rules.pre_tokenizer.steps;
     if let Some(prefix) = space_prefix(rules) {
-        let splits = *steps == [PreTokenizerStep::isolated(spaces::BEFORE_SPACES)];
+        let splits = *steps == [PreTokenizerStep::isolated(BEFORE_SPACES)];
         let by_normalizer = matches!(prefix, SpacePrefix::Never | SpacePrefix::Always);
         if !splits && by_normalizer {
             let steps = spaces::normalizer(prefix);
@@ -157,43 +176,85 @@ fn decoder(parts: &TokenizerParts) -> Value {
 
 // ---------------------------------------------------------------------------- the model
 
+/// The names of the tokens in a file, and the added tokens.
+struct Tokens {
+    /// By id, without the added tokens that are no ordinary ones.
+    names: BTreeMap<u32, String>,
+    added: Vec<AddedToken>,
+    /// The added tokens that cannot be written, since their name is the name of another token.
+    lookalikes: Vec<AddedToken>,
+    /// The added tokens that are listed in the vocabulary, although they are no ordinary tokens. Those
+    /// that follow it are not, since `tokenizers` numbers them so; but it does not find the unknown
+    /// token among them, so that one is listed, with those before it.
+    listed: Vec<AddedToken>,
+}
+
+impl Tokens {
+    fn of(parts: &TokenizerParts) -> Self {
+        let names = names(parts);
+        let ids: HashMap<&str, u32> = names.iter().map(|(id, name)| (name.as_str(), *id)).collect();
+        let (added, lookalikes): (Vec<_>, Vec<_>) = added_tokens(parts)
+            .into_iter()
+            .partition(|token| ids.get(token.content.as_str()).is_none_or(|id| *id == token.id));
+        let mut listed = added.clone();
+        listed.retain(|token| !names.contains_key(&token.id));
+        let size = names.len() + usize::from(empty_token(parts).is_some());
+        let unknown = parts.rules.symbols.as_ref().and_then(|symbols| symbols.unknown);
+        let last = listed.iter().enumerate().rposition(|(place, token)| {
+            token.id as usize != size + place || Some(token.id) == unknown
+        });
+        listed.truncate(last.map_or(0, |place| place + 1));
+        Self { names, added, lookalikes, listed }
+    }
+}
+
 /// The object of the model.
-fn model(parts: &TokenizerParts) -> Result<String> {
-    let names = names(parts);
+fn model(parts: &TokenizerParts, tokens: Tokens) -> Result<WrittenModel> {
     let pairs = match parts.rule {
         MergeRule::Ranks => Cow::Owned(pairs_of_ranks(&parts.vocabulary)?),
         MergeRule::Merges { .. } | MergeRule::Characters => Cow::Borrowed(&*parts.merges),
     };
-    let name = |id: &u32| names.get(id).map_or("\"\"", String::as_str);
-    let merges = write_merges(pairs.iter().map(|(left, right)| [name(left), name(right)]));
-    let mut text = String::from("{\n");
-    for (name, value) in settings(parts, &pairs)? {
-        text.extend(["    \"", name, "\": ", &pretty(&value, 2), ",\n"]);
-    }
-    let added = added_in_vocabulary(parts, &names);
-    let added = added.into_iter().map(|token| (token.id, quote(token.content.chars())));
-    let empty = empty_token(parts).map(|id| (id, quote([])));
-    let entries = names.into_iter().chain(empty).chain(added).collect();
-    text.extend(["    \"vocab\": ", &write_vocabulary(entries), ",\n"]);
-    text.extend(["    \"merges\": ", &merges, "\n  }"]);
-    Ok(text)
+    let settings = settings(parts, &tokens.listed, &pairs)?;
+    let merges = merges(&tokens.names, &pairs);
+    let mut names = tokens.names;
+    names.extend(empty_token(parts).map(|id| (id, String::new())));
+    names.extend(tokens.listed.into_iter().map(|token| (token.id, token.content)));
+    let vocab = names.into_iter().map(|(id, name)| (name, id)).collect();
+    Ok(WrittenModel { settings, vocab, merges })
+}
+
+/// Merges as strings with a space, the form that every version of `tokenizers` reads; as pairs if a
+/// name has a space, or if a string starts with `#version`: `tokenizers` skips it as the first line
+/// of a `merges.txt`.
+fn merges(names: &BTreeMap<u32, String>, pairs: &[(u32, u32)]) -> Vec<Value> {
+    let name = |id: &u32| names.get(id).map_or("", String::as_str);
+    let pairs = pairs.iter().map(|(left, right)| [name(left), name(right)]);
+    let is_text = |[left, right]: [&str; 2]| {
+        !left.starts_with("#version") && !left.contains(' ') && !right.contains(' ')
+    };
+    let are_texts = pairs.clone().all(is_text);
+    pairs.map(|pair| if are_texts { json!(pair.join(" ")) } else { json!(pair) }).collect()
 }
 
 /// The small fields of the model.
-fn settings(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<Vec<(&'static str, Value)>> {
+fn settings(
+    parts: &TokenizerParts,
+    listed: &[AddedToken],
+    merges: &[(u32, u32)],
+) -> Result<Vec<(&'static str, Value)>> {
     let symbols = parts.rules.symbols.clone().unwrap_or_default();
-    let affix = |affix: &String| Some(affix.clone()).filter(|affix| !affix.is_empty());
+    let affix = |affix: String| Some(affix).filter(|affix| !affix.is_empty());
     let unknown = symbols.unknown.and_then(|id| parts.vocabulary.bytes(id));
     let of_characters = parts.rule == MergeRule::Characters;
     let mut settings = vec![
         ("type", json!("BPE")),
         ("dropout", Value::Null),
         ("unk_token", json!(unknown.map(String::from_utf8_lossy))),
-        ("continuing_subword_prefix", json!(affix(&symbols.prefix))),
-        ("end_of_word_suffix", json!(affix(&symbols.suffix))),
+        ("continuing_subword_prefix", json!(affix(symbols.prefix))),
+        ("end_of_word_suffix", json!(affix(symbols.suffix))),
         ("fuse_unk", json!(of_characters || symbols.fuse_unknown)),
         ("byte_fallback", json!(of_characters || symbols.byte_fallback)),
-        ("ignore_merges", json!(ignores_merges(parts, merges)?)),
+        ("ignore_merges", json!(ignores_merges(parts, listed, merges)?)),
     ];
     if let (MergeRule::Merges { ignore_merges }, None) = (parts.rule, &parts.rules.symbols)
         && is_rule_of_ranks(&parts.vocabulary, merges, ignore_merges)?
@@ -203,65 +264,47 @@ fn settings(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<Vec<(&'stat
     Ok(settings)
 }
 
-/// The quoted names of the tokens, by id, without the added tokens that are no ordinary ones.
+/// The names of the tokens, by id, without the added tokens that are no ordinary ones.
 fn names(parts: &TokenizerParts) -> BTreeMap<u32, String> {
     let vocabulary = &parts.vocabulary;
     let text = |token: &[u8]| String::from_utf8_lossy(token).into_owned();
     let twins = vocabulary.twins().iter().filter_map(|&id| Some((vocabulary.bytes(id)?, id)));
     let tokens = vocabulary.ordinary_tokens();
     if parts.rules.symbols.is_some() {
-        return tokens.map(|(token, id)| (id, quote(text(token).chars()))).collect();
+        return tokens.map(|(token, id)| (id, text(token))).collect();
     }
     if parts.rule != MergeRule::Characters {
-        let tokens = tokens.map(|(token, id)| (id, quote(token.iter().copied().map(character))));
-        return tokens.chain(twins.map(|(token, id)| (id, quote(text(token).chars())))).collect();
+        let tokens = tokens.map(|(token, id)| (id, to_characters(token)));
+        return tokens.chain(twins.map(|(token, id)| (id, text(token)))).collect();
     }
-    let name_of_byte = |byte: u8| quote(name_of_byte(byte).chars());
-    let plain = plain_bytes(parts);
+    // Single bytes that are characters in the vocabulary, although they have no twin.
+    let merged = parts.merges.iter().flat_map(|(left, right)| [*left, *right]);
+    let plain = merged.chain(added_tokens(parts).into_iter().map(|token| token.id));
+    let plain: HashSet<u32> = plain.collect();
     let covered: HashSet<u8> = twins.clone().map(|(token, _)| token[0]).collect();
     let tokens = tokens.map(|(token, id)| match token {
         [byte] if !covered.contains(byte) && !plain.contains(&id) => (id, name_of_byte(*byte)),
-        _ => (id, quote(text(token).chars().map(|c| if c == ' ' { META } else { c }))),
+        _ => (id, text(token).replace(' ', &META.to_string())),
     });
     tokens.chain(twins.map(|(token, id)| (id, name_of_byte(token[0])))).collect()
-}
-
-/// The ids of single bytes that are characters in the vocabulary, although they have no twin.
-fn plain_bytes(parts: &TokenizerParts) -> HashSet<u32> {
-    let merged = parts.merges.iter().flat_map(|(left, right)| [*left, *right]);
-    merged.chain(added_tokens(parts).iter().map(|token| token.id)).collect()
 }
 
 /// Whether a pretoken that is a token becomes that token, whatever merges give: so has it the rule of
 /// ranks. Where merges make all tokens this changes nothing, unless the vocabulary lists added tokens
 /// that are found in every text, which would become ordinary tokens as well.
-fn ignores_merges(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<bool> {
+fn ignores_merges(
+    parts: &TokenizerParts,
+    listed: &[AddedToken],
+    merges: &[(u32, u32)],
+) -> Result<bool> {
     Ok(match parts.rule {
         MergeRule::Merges { ignore_merges } => ignore_merges,
         MergeRule::Characters => false,
         MergeRule::Ranks => {
-            let are_special = |tokens: &[AddedToken]| tokens.iter().all(|token| token.special);
-            are_special(&added_tokens(parts))
-                || are_special(&added_in_vocabulary(parts, &names(parts)))
+            listed.iter().all(|token| token.special)
                 || !is_rule_of_ranks(&parts.vocabulary, merges, false)?
         }
     })
-}
-
-/// The added tokens that are listed in the vocabulary, although they are no ordinary tokens. Those
-/// that follow it are not, since `tokenizers` numbers them so; but it does not find the unknown token
-/// among them, so that one is listed, with those before it.
-fn added_in_vocabulary(parts: &TokenizerParts, names: &BTreeMap<u32, String>) -> Vec<AddedToken> {
-    let (mut added, _) = split_lookalikes(parts);
-    added.retain(|token| !names.contains_key(&token.id));
-    let size = names.len() + usize::from(empty_token(parts).is_some());
-    let unknown = parts.rules.symbols.as_ref().and_then(|symbols| symbols.unknown);
-    let last = added
-        .iter()
-        .enumerate()
-        .rposition(|(place, token)| token.id as usize != size + place || Some(token.id) == unknown);
-    added.truncate(last.map_or(0, |place| place + 1));
-    added
 }
 
 /// The id of the token without bytes, if the tokenizer was read from a file with one.
@@ -276,71 +319,53 @@ fn empty_token(parts: &TokenizerParts) -> Option<u32> {
 
 /// What a `tokenizer.json` cannot hold of a tokenizer, in words; usually nothing.
 pub fn losses(parts: &TokenizerParts) -> Vec<String> {
-    let mut lost: Vec<String> =
-        [lost_names(parts), lost_texts(parts), lost_symbols(parts), lost_user_defined(parts)]
-            .into_iter()
-            .flatten()
-            .collect();
-    let spaces = space_prefix(&parts.rules).is_some();
-    // As written by others, its meaning there is known.
-    let steps = match steps_from_notes(parts) {
-        Some(_) => &[],
-        None => &*parts.rules.pre_tokenizer.steps,
-    };
-    for step in steps {
-        let PreTokenizerStep::Split { regex, .. } = step else { continue };
-        if spaces && regex != spaces::BEFORE_SPACES && !is_harmless(regex) {
-            lost.push("the split pattern: with byte fallback there is only Metaspace".to_owned());
-        } else if !spaces && match_lengths(regex).0 == 0 {
-            let reason = "that matches of no characters split nothing: tokenizers splits there";
-            lost.push(reason.to_owned());
-        }
-        if !spaces && !means_the_same(regex) {
-            let reason = "the exact meaning of the split pattern: Oniguruma, the regex engine of \
-                          tokenizers, may interpret parts of it differently";
-            lost.push(reason.to_owned());
-        }
-    }
-    let mut seen = HashSet::new();
-    lost.retain(|loss| seen.insert(loss.clone()));
-    lost
-}
-
-/// The added tokens to write, and those whose name is the name of another token.
-fn split_lookalikes(parts: &TokenizerParts) -> (Vec<AddedToken>, Vec<AddedToken>) {
-    let quoted = names(parts);
-    let ids: HashMap<&str, u32> = quoted.iter().map(|(id, name)| (name.as_str(), *id)).collect();
-    added_tokens(parts).into_iter().partition(|token| {
-        let name = quote(token.content.chars());
-        ids.get(name.as_str()).is_none_or(|id| *id == token.id)
-    })
-}
-
-/// Special tokens whose name is the name of another token.
-fn lost_names(parts: &TokenizerParts) -> Option<String> {
-    let (_, lost) = split_lookalikes(parts);
-    Some(format!("special tokens equal to ordinary tokens, such as '{}'", lost.first()?.content))
-}
-
-/// Added tokens that would be decoded to other text: `tokenizers` takes their characters for bytes.
-fn lost_texts(parts: &TokenizerParts) -> Option<String> {
     let rules = &parts.rules;
-    if rules.decoder != Decoder::Bytes || space_prefix(rules).is_some() {
-        return None;
-    }
-    let differs = |token: &&AddedToken| {
-        to_bytes(&token.content).is_some_and(|bytes| bytes != token.content.as_bytes())
-    };
-    let added = added_tokens(parts);
-    let lost = added.iter().find(differs)?;
-    Some(format!("the decoded text of special tokens such as '{}'", lost.content))
-}
-
-/// Added tokens that texts are merged to, since the vocabulary lists them.
-fn lost_symbols(parts: &TokenizerParts) -> Option<String> {
-    let listed = added_in_vocabulary(parts, &names(parts));
-    let lost = listed.iter().find(|token| is_merged(&token.content, parts))?;
-    Some(format!("that text is never merged to added tokens such as '{}'", lost.content))
+    let (tokens, added, prefix) = (Tokens::of(parts), added_tokens(parts), space_prefix(rules));
+    // `tokenizers` takes the characters of these for bytes.
+    let decodes_bytes = rules.decoder == Decoder::Bytes && prefix.is_none();
+    let decoded = added.iter().find(|token| decodes_bytes && is_of_other_bytes(&token.content));
+    // Texts are merged to these, since the vocabulary lists them.
+    let merged = tokens.listed.iter().find(|token| is_merged(&token.content, parts));
+    let of_tokens = [
+        ("special tokens equal to ordinary tokens,", tokens.lookalikes.first()),
+        ("the decoded text of special tokens", decoded),
+        ("that text is never merged to added tokens", merged),
+    ];
+    let of_tokens = of_tokens
+        .into_iter()
+        .filter_map(|(what, token)| Some(format!("{what} such as '{}'", token?.content)));
+    // As written by others, the meaning of steps there is known.
+    let is_known = steps_from_notes(parts).is_some();
+    let splits =
+        |is_lost: &dyn Fn(&str) -> bool| {
+            !is_known
+                && rules.pre_tokenizer.steps.iter().any(
+                    |step| matches!(step, PreTokenizerStep::Split { regex, .. } if is_lost(regex)),
+                )
+        };
+    let puts = !matches!(prefix, None | Some(SpacePrefix::Never));
+    let of_rules = [
+        (
+            puts && !rules.user_defined.is_empty(),
+            "that user-defined tokens are found behind the space before a text, and that no space \
+             is put behind them: tokenizers encodes the text between added tokens by itself",
+        ),
+        (
+            prefix.is_some() && splits(&|regex| regex != BEFORE_SPACES && !is_harmless(regex)),
+            "the split pattern: with byte fallback there is only Metaspace",
+        ),
+        (
+            prefix.is_none() && splits(&|regex| match_lengths(regex).0 == 0),
+            "that matches of no characters split nothing: tokenizers splits there",
+        ),
+        (
+            prefix.is_none() && splits(&|regex| !means_the_same(regex)),
+            "the exact meaning of the split pattern: Oniguruma, the regex engine of tokenizers, \
+             may interpret parts of it differently",
+        ),
+    ];
+    let of_rules = of_rules.into_iter().filter(|(is_lost, _)| *is_lost);
+    of_tokens.chain(of_rules.map(|(_, what)| what.to_owned())).collect()
 }
 
 /// Whether merging a text gives the token of that name: merges start from bytes or characters, and a
@@ -368,14 +393,4 @@ fn is_whole(text: &str, pre_tokenizer: &PreTokenizer) -> bool {
     let splitter = pre_tokenizer.pattern().map(|pattern| Splitter::new(&pattern));
     let split = splitter.map(|splitter| splitter?.for_each(text, |_| pretokens += 1));
     !matches!(split, Some(Ok(()))) || pretokens == 1
-}
-
-/// User-defined tokens behind the space before a text.
-fn lost_user_defined(parts: &TokenizerParts) -> Option<String> {
-    let puts = !matches!(space_prefix(&parts.rules), None | Some(SpacePrefix::Never));
-    (puts && !parts.rules.user_defined.is_empty()).then(|| {
-        "that user-defined tokens are found behind the space before a text, and that no space is \
-         put behind them: tokenizers encodes the text between added tokens by itself"
-            .to_owned()
-    })
 }
