@@ -399,7 +399,8 @@ class Rendering:
         if whole.startswith(prefix):
             return
         prefix, whole = map(self.disguise.take_off, (prefix, whole))
-        at = _first_difference(prefix, whole)
+        both = enumerate(zip(prefix, whole, strict=False))
+        at = next((i for i, (a, b) in both if a != b), min(len(prefix), len(whole)))
         was, now = (string[max(0, at - 20) : at + 20] for string in (prefix, whole))
         raise ConversationError(
             f"{what}, so the training text would differ from the text in use: at character {at}, "
@@ -422,11 +423,6 @@ class Rendering:
                 "{% generation %} block for it"
             )
         return [one._replace(end=one.start) if one.owner in off else one for one in regions]
-
-
-def _first_difference(one: str, other: str) -> int:
-    both = enumerate(zip(one, other, strict=False))
-    return next((i for i, (a, b) in both if a != b), min(len(one), len(other)))
 
 
 def _owner(places: Sequence[tuple[int, int]], number: int, start: int, end: int) -> int:

@@ -99,7 +99,8 @@ class ChatOptions:
         check_choice("truncate", self.truncate, get_args(Truncate))
         check_choice("errors", self.errors, get_args(Errors))
         names = self.ignore_fields
-        if not _are_names(names):
+        are_many = isinstance(names, Collection) and not isinstance(names, str | bytes)
+        if not are_many or not all(isinstance(name, str) for name in names):
             raise refuse("ignore_fields", names, "a list of names")
         object.__setattr__(self, "ignore_fields", frozenset(names))
 
@@ -130,11 +131,6 @@ class Row:
             last = max(own, default=-1)
             return [on and index == last for index, on in enumerate(flags)]
         return flags
-
-
-def _are_names(names: object) -> bool:
-    is_list = isinstance(names, Collection) and not isinstance(names, str | bytes)
-    return is_list and all(isinstance(name, str) for name in names)  # type: ignore[attr-defined]
 
 
 def read_row(

@@ -183,9 +183,6 @@ _TIES: Final = get_args(inspect.get_annotations(bytepair.train, eval_str=True)["
 #: The formats that are written.
 WRITTEN: Final = ", ".join(bytepair.compat.FORMATS)
 
-#: The options that print the help.
-HELP: Final = {"help_option_names": ["-h", "--help"]}
-
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Taken = TypeVar("Taken")
@@ -236,7 +233,7 @@ def command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
             cls=_Command,
             short_help=(inspect.getdoc(function) or "").partition("\n")[0],
             epilog="\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples),
-            context_settings={"show_default": True, "max_content_width": 100, **HELP},
+            context_settings={"show_default": True},  # the others are those of the group
         )(function)
 
     return decorate

@@ -48,7 +48,7 @@ from bytepair.shards.manifest import Address, SkipRecord, parse_skip
 from bytepair.shards.writer import resumed, state_of
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.counting import CountOptions, count_with_skips
-from bytepair.training.counts import Counts, check_counts_output, metadata_of, read_counts
+from bytepair.training.counts import Counts, check_counts_output, metadata_of, read_counts, skip_of
 
 #: The files of tasks.
 COUNTS: Final = "counts.parquet"
@@ -190,15 +190,8 @@ def _put_together(
 def _skipped(mark: Any) -> tuple[int, list[Skip]]:
     match mark:
         case {"skipped": documents, "first": [*places]} if are_counts(documents):
-            return documents, list(map(_skip, places))
+            return documents, list(map(skip_of, places))
     raise ValueError("what was skipped is not what it must be")
-
-
-def _skip(values: Any) -> Skip:
-    match values:
-        case [str(), row, int() | None, str(), str()] if are_counts(row):
-            return Skip(*values)
-    raise ValueError("a skipped document is not what it must be")
 
 
 def added(paths: list[Path]) -> Counts:

@@ -160,11 +160,6 @@ FILES: Final = (
 )  # fmt: skip
 
 
-def is_repository(name: str) -> bool:
-    """Whether this may be the name of a repository."""
-    return bool(re.fullmatch(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", name))
-
-
 def folder(name: str, revision: str | None) -> Path:
     """The folder of a repository's tokenizer, downloaded if possible; its files are checked."""
     if find_spec("huggingface_hub") is None:

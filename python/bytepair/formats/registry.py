@@ -139,7 +139,7 @@ def read(
         from bytepair.formats import published
 
         name = source if isinstance(source, str) else ""
-        if published.is_repository(name):
+        if re.fullmatch(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", name):  # a repository
             return _read_path(published.folder(name, revision), format, options)
         if not published.is_name(name):
             hint = "train one, or name an encoding of tiktoken or a repository of the hub"
@@ -222,13 +222,13 @@ def _of_content(path: Path, head: bytes) -> str:
         return "gguf"
     if path.name.endswith(".pkl") or re.match(rb"\x80[\x02-\x05](c|\x95)", head):
         return "nanochat"
-    from bytepair.formats import gpt2, tekken, tiktoken
+    from bytepair.formats import gpt2, tekken
 
     if head.startswith(b"#version") or path.name in gpt2.NAMES:
         return "gpt2"
     if re.match(rb"\s*\{", head) or (re.match(rb"\s*\[", head) and b"\0" not in head):
         return "tekken" if tekken.is_one(head) else "huggingface"
-    if tiktoken.is_rank_file(head):
+    if _core.is_rank_file(head):
         return "tiktoken"
     return _of_binary(path, head)
 

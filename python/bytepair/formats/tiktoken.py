@@ -21,11 +21,6 @@ from bytepair.formats.parts import LoadOptions, build
 from bytepair.properties.tokens import EMPTY, empty_token
 
 
-def is_rank_file(data: bytes) -> bool:
-    """Whether the first line is that of a rank file."""
-    return _core.is_rank_file(data[: 1 << 16])
-
-
 def read(path: Path, options: LoadOptions) -> _core.Model:
     """Read a rank file, with the pattern and the special tokens passed by the caller."""
     tokens, notes = read_ranks(read_file(path))

@@ -19,7 +19,7 @@ from bytepair.formats.huggingface import companions
 from bytepair.formats.parts import LoadOptions, Losses, WrittenFormat
 from bytepair.formats.registry import DROPS, FORMATS, Format, format_of
 from bytepair.properties import metadata
-from bytepair.properties.tokens import form, leaves_out, uncovered, unmade
+from bytepair.properties.tokens import leaves_out, uncovered, unmade
 
 _WRITTEN: Final = get_args(WrittenFormat)
 _NAMES: Final = ", ".join(_WRITTEN)
@@ -148,7 +148,8 @@ def _lost_units(tokenizer: _core.Tokenizer, format: str) -> str | None:
 def _lost_rules(tokenizer: _core.Tokenizer, can: Format) -> Iterator[str]:
     rules, pattern = _core.text_rules(tokenizer), tokenizer.pattern
     if rules.normalizer and "normalizer" not in can.holds and tokenizer.merge_rule != "characters":
-        yield f"the normalization to {form(rules)}: {can.reader} encodes texts as they are"
+        steps = ", ".join(rules.normalizer)
+        yield f"the normalization to {steps}: {can.reader} encodes texts as they are"
     if can.split == "none":
         yield "the split pattern"
     if can.split == "gpt2" and pattern != _core.PATTERNS["gpt2"]:

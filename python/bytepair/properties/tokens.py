@@ -10,7 +10,6 @@ from unicodedata import category
 
 from bytepair import _core
 from bytepair._internal.checks import check_kind
-from bytepair.errors import UnknownIdError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,8 +38,8 @@ class AddedToken(NamedTuple):
 
     Example:
         >>> import bytepair
-        >>> bytepair.tokenizer.added_tokens(bytepair.train(["hello hello"], 269))[0]
-        AddedToken('<|bos|>', 260)
+        >>> bytepair.tokenizer.added_tokens(bytepair.train(["hello hello"], 269))[0][:3]
+        ('<|bos|>', 260, True)
     """
 
     content: str
@@ -51,15 +50,6 @@ class AddedToken(NamedTuple):
     single_word: bool = False
     normalized: bool = False
 
-    def with_id(self, id: int) -> AddedToken:
-        """This token with another id."""
-        return self._replace(id=id)
-
-    def __repr__(self) -> str:
-        usual, values = self._field_defaults, self._asdict()
-        flags = [f", {name}={values[name]}" for name in usual if values[name] != usual[name]]
-        return f"AddedToken({self.content!r}, {self.id}{''.join(flags)})"
-
 
 def empty_token(tokenizer: _core.Tokenizer) -> int | None:
     """The id of the token without bytes, if the tokenizer was read from a file with one."""
@@ -67,14 +57,6 @@ def empty_token(tokenizer: _core.Tokenizer) -> int | None:
     id = int(note) if note.isdecimal() and len(note) <= 7 else None
     ids_in_use = {*tokenizer.mergeable_ranks().values(), *tokenizer.special_tokens.values()}
     return None if id in ids_in_use else id
-
-
-def token_of(tokenizer: _core.Tokenizer, id: int) -> bytes:
-    """The bytes of an id; empty if it has no token."""
-    try:
-        return tokenizer.token_bytes(id)
-    except UnknownIdError:
-        return b""
 
 
 def all_tokens(tokenizer: _core.Tokenizer) -> list[bytes]:
@@ -151,11 +133,6 @@ def unmade(tokenizer: _core.Tokenizer) -> list[bytes]:
     return [
         token for token in tokenizer.mergeable_ranks() if len(token) > 1 and token not in results
     ]
-
-
-def form(rules: _core.TextRules) -> str | None:
-    """What the normalizer does: the names of its steps, or None without any."""
-    return ", ".join(rules.normalizer) or None
 
 
 def ordinary(tokenizer: _core.Tokenizer) -> set[int]:

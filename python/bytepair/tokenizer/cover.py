@@ -1,8 +1,7 @@
 """Exact token healing: all sequences of ids with which the encoding of a longer text may begin.
 
 If a prompt ends within a token, its own encoding ends with ids that the model would not see in a
-longer text. The *covers* of the prompt are the prefixes of the encodings of all longer texts, each
-up to the id that contains the end of the prompt. They are found in three steps.
+longer text. Its covers (see `cover`) are found in three steps.
 
 1. Some ids at the start do not change with any continuation; they are common to all covers. A
    session returns them, and the rest of the text, usually a few words.

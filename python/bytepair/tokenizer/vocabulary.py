@@ -36,21 +36,9 @@ def in_order(option: str, names: Sequence[str]) -> list[str]:
         hint = "training assigns the ids, in this order" if isinstance(names, Mapping) else ""
         raise refuse(option, names, "a list of str, which has an order", hint)
     values = list(names)
-    for name in values:
-        if not is_text(name):
-            raise refuse(option, values, "a list of str without lone surrogates")
+    if not all(isinstance(name, str) for name in values) or _core.lone_surrogates(values):
+        raise refuse(option, values, "a list of str without lone surrogates")
     return values
-
-
-def is_text(value: object) -> bool:
-    """Whether a value is a str without lone surrogates."""
-    if not isinstance(value, str):
-        return False
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def check_not_ordinary(names: Sequence[str], initial: Sequence[str]) -> None:
@@ -153,7 +141,9 @@ def renumbered(
     rules = _core.text_rules(tokenizer).renumbered(moved | of_names)
     notes = metadata.renumbered(notes, special, moved)
     ignore, by_name = _core.ignores_merges(tokenizer), flags(tokenizer)
-    added = [by_name.get(name, AddedToken(name, id)).with_id(id) for name, id in special.items()]
+    added = [
+        by_name.get(name, AddedToken(name, id))._replace(id=id) for name, id in special.items()
+    ]
     return build(ids, rules, added, merges, ignore_merges=ignore, notes=notes, twins=twins)
 
 

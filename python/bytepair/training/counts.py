@@ -403,7 +403,7 @@ class CountState:
             values = json.loads(text)
             if values.pop("crc32") == _crc_of(values):
                 skips = values["skips"]
-                values["skips"] = SkipLog(skips["documents"], [*map(_skip, skips["first"])])
+                values["skips"] = SkipLog(skips["documents"], [*map(skip_of, skips["first"])])
                 values["reached"] = FilePlace._make(values["reached"])
                 state = cls(**values)
                 numbers = (state.texts, state.bytes, state.pretokens, state.skips.documents)
@@ -414,9 +414,10 @@ class CountState:
         raise damaged(path)
 
 
-def _skip(values: Any) -> Skip:
+def skip_of(values: Any) -> Skip:
+    """The skipped documents that a value of JSON describes."""
     match values:
-        case [str(), int(), int() | None, str(), str()]:
+        case [str(), row, int() | None, str(), str()] if are_counts(row):
             return Skip(*values)
     raise ValueError("a skipped document is not what it must be")
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from bytepair import _core
+from bytepair.errors import UnknownIdError
 from bytepair.files.safe import id_of, typed
 from bytepair.formats.gguf import llamacpp
 from bytepair.properties import metadata, roles
 from bytepair.properties.roles import END_OF_TEXT, FLAGS, TOKENS
-from bytepair.properties.tokens import token_of
 
 #: The key of the roles that tokens have; the others are fallbacks that llama.cpp requires.
 ROLES_KEY: Final = "bytepair.roles"
@@ -147,5 +147,7 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
 
 def shown(tokenizer: _core.Tokenizer, id: int) -> str:
     """The token of an id, for messages."""
-    token = token_of(tokenizer, id)
-    return repr(token.decode("utf-8", "replace")) if token else "no token"
+    try:
+        return repr(tokenizer.token_bytes(id).decode("utf-8", "replace"))
+    except UnknownIdError:
+        return "no token"

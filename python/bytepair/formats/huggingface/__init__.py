@@ -17,7 +17,6 @@ from bytepair.formats.huggingface import companions
 from bytepair.formats.huggingface.companions import CONFIG
 from bytepair.formats.parts import LoadOptions
 from bytepair.properties import metadata
-from bytepair.properties.tokens import form
 
 FILE: Final = "tokenizer.json"
 
@@ -46,7 +45,7 @@ def _warn_of_rebuilding(folder: Path, config: dict[str, Any], tok: _core.Tokeniz
     before texts in its own way: Phi-3 gets other ids after each special token.
     """
     kind = str(config.get("tokenizer_class", "")).removesuffix("Fast")
-    spaces = form(_core.text_rules(tok)) or ""
+    spaces = ", ".join(_core.text_rules(tok).normalizer)
     if kind != "LlamaTokenizer" or not spaces.startswith("spaces"):
         return
     prefix = " missing" if config.get("legacy") else " first"
