@@ -80,7 +80,7 @@ def test_without_a_decoder_ids_become_text(name: str, tmp_path: Path) -> None:
     assert json_of(tok)["decoder"] is None
 
 
-def test_steps_that_become_one_pattern_are_written_back(tmp_path: Path) -> None:
+def test_steps_of_a_file_are_a_pattern_in_steps(tmp_path: Path) -> None:
     steps = [
         {"type": "Split", "pattern": {"Regex": r"\p{N}{1,3}"}, "behavior": "Isolated",
          "invert": False},
@@ -90,18 +90,10 @@ def test_steps_that_become_one_pattern_are_written_back(tmp_path: Path) -> None:
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": steps},
     }
     tok = read(document, tmp_path)
-    assert tok.pattern.startswith(r"\p{N}{1,3}|'s|")
+    assert tok.pattern == (r"\p{N}{1,3}", bytepair.PATTERNS["gpt2"])
     assert json_of(tok)["pre_tokenizer"] == document["pre_tokenizer"]
     assert bytepair.compat.export_losses(tok, "huggingface") == []
-
-
-def test_steps_of_a_pattern_stay_steps(tmp_path: Path) -> None:
-    tok = small(pattern=(r"\p{N}", "gpt2"))
-    assert json_of(tok)["model"]["bytepair"] == {"steps": list(tok.pattern)}
     assert read(json_of(tok), tmp_path) == tok
-    other = json_of(tok)
-    del other["model"]["bytepair"]
-    assert isinstance(read(other, tmp_path).pattern, str)
 
 
 # ---------------------------------------------------------------------------- steps behind bytes

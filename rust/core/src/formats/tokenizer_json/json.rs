@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Reason, Result};
 use crate::formats;
+use crate::memory;
 use crate::rules::growth::MAX_STEPS;
 use crate::text::from_utf8;
 
@@ -107,45 +108,51 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Object<'de, V> {
 
 /// The largest number of objects and lists around a value.
 const MAX_DEPTH: usize = 128;
+const TOO_DEEP: &str = "the JSON is nested too deeply";
+
+/// Places in errors are about this long at most.
+const MAX_PLACE_BYTES: usize = 200;
 
 /// Parse a small part of a file, in which no object may name a field twice.
-fn value(text: &str, place: &str, depth: usize) -> Result<Value> {
+fn value(text: &str, depth: usize) -> Result<Value> {
     if depth == MAX_DEPTH {
-        let field = place.split(['.', '[']).next().unwrap_or_default();
-        return Err(invalid(field, "the JSON is nested too deeply"));
+        return Err(invalid("", TOO_DEEP));
     }
     if text.starts_with('{') {
-        return fields(&parse(text, place)?, &[], place, depth + 1);
+        return fields(&parse(text, "")?, |_| true, depth + 1);
     }
     if text.starts_with('[') {
-        let items: Vec<&RawValue> = parse(text, place)?;
+        let items: Vec<&RawValue> = parse(text, "")?;
         let item = |(at, item): (usize, &&RawValue)| {
-            value(item.get(), &format!("{place}[{at}]"), depth + 1)
+            value(item.get(), depth + 1).map_err(|error| within(&format!("[{at}]"), error))
         };
         return items.iter().enumerate().map(item).collect::<Result<_>>().map(Value::Array);
     }
-    parse(text, place)
+    parse(text, "")
 }
 
-/// The fields of an object, but for some.
+/// The fields of an object that are read.
 fn fields(
     object: &Object<'_, &RawValue>,
-    others: &[&str],
-    place: &str,
+    is_read: impl Fn(&str) -> bool,
     depth: usize,
 ) -> Result<Value> {
-    check_names(&object.0, place)?;
+    check_names(&object.0, "")?;
     let field = |(Name(name), value): &(Name<'_>, &RawValue)| {
-        let value = self::value(value.get(), &inside(place, name), depth)?;
+        let value = self::value(value.get(), depth).map_err(|error| within(name, error))?;
         Ok((name.to_string(), value))
     };
-    let all = object.0.iter().filter(|(name, _)| !others.contains(&&*name.0));
+    let all = object.0.iter().filter(|(name, _)| is_read(&name.0));
     all.map(field).collect::<Result<_>>().map(Value::Object)
 }
 
-/// The place of a field of the object at a place; that of the file is empty.
-fn inside(place: &str, name: &str) -> String {
-    if place.is_empty() { name.to_owned() } else { [place, ".", name].concat() }
+/// The error of a value in an object or list. Only an error writes the names of all objects around a
+/// value, which a file may make long. Of a long place, the outer part is kept.
+fn within(place: &str, error: Error) -> Error {
+    let Error::Format { place: inner, reason } = error else { return error };
+    let dot = if inner.is_empty() || inner.starts_with('[') { "" } else { "." };
+    let is_short = place.len() + inner.len() < MAX_PLACE_BYTES && reason.text() != TOO_DEEP;
+    invalid(if is_short { [place, dot, &inner].concat() } else { place.to_owned() }, reason)
 }
 
 /// A value and its place in the file.
@@ -194,7 +201,7 @@ impl<'v> JsonNode<'v> {
     pub(super) fn find(&self, name: &str) -> Result<Option<Self>> {
         let fields = self.value.as_object().ok_or_else(|| self.expected("an object"))?;
         let value = fields.get(name).filter(|value| !value.is_null());
-        Ok(value.map(|value| JsonNode::new(value, inside(&self.place, name))))
+        Ok(value.map(|value| JsonNode::new(value, format!("{}.{name}", self.place))))
     }
 
     /// A field of this object.
@@ -287,6 +294,21 @@ pub(super) const FILE: &str = "tokenizer.json";
 /// merges are also those of the rule of ranks.
 pub(super) const OWN: &str = "bytepair";
 
+/// Fields that are read; all others are ignored, as `tokenizers` ignores them.
+const FIELDS: [&str; 8] = [
+    "version",
+    "truncation",
+    "padding",
+    "added_tokens",
+    "normalizer",
+    "pre_tokenizer",
+    "post_processor",
+    "decoder",
+];
+
+/// Upper bound on memory for each byte of a file that does not belong to a table: `{"a":0}` takes 700.
+const MEMORY_PER_SMALL_BYTE: usize = 128;
+
 /// The fields of a file.
 pub(super) struct Document<'t> {
     /// The small fields, and the settings of the model.
@@ -308,14 +330,19 @@ impl<'t> Document<'t> {
             return Err(invalid(FILE, no_tokenizer(&document)));
         };
         let model: Object<'_, &RawValue> = parse(model.get(), "model")?;
-        let settings = fields(&model, &["vocab", "merges"], "model", 0)?;
+        check_names(&model.0, "model")?;
+        let table_bytes = |name: &str| model.get(name).map_or(0, |table| table.get().len());
+        let small_bytes = text.len() - table_bytes("vocab") - table_bytes("merges");
+        memory::check(small_bytes.saturating_mul(MEMORY_PER_SMALL_BYTE))?;
+        let settings = fields(&model, |name| !["vocab", "merges"].contains(&name), 0)
+            .map_err(|error| within("model", error))?;
         check_kind(&settings, &model)?;
         let table = |name: &str| {
             let missing = || invalid("model", format!("the field {name:?} is missing"));
             model.get(name).copied().ok_or_else(missing)
         };
         let (vocabulary, merges) = (table("vocab")?, table("merges")?);
-        let mut fields = fields(&document, &["model"], "", 0)?;
+        let mut fields = fields(&document, |name| FIELDS.contains(&name), 0)?;
         fields["model"] = settings;
         let this = Self { fields, vocabulary, merges };
         match this.field("version").filter(|version| version.value != "1.0") {
