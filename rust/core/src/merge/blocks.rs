@@ -8,7 +8,7 @@
 //! block and one of the top, however long the pretoken is.
 
 use crate::machine::simd::{self, LaneWork, Lanes};
-use crate::merge::pair_table::{NO_MERGE, PairTable};
+use crate::merge::pair_table::{NO_MERGE, Pairs};
 use crate::merge::short::{NONE, POSITION, POSITION_BITS, POSITIONS, merge as combined};
 use crate::merge::symbols::Symbols;
 
@@ -42,7 +42,7 @@ impl Default for BlockMerge {
 
 /// Append the ids of a pretoken of at most [`MAX_BYTES`]; each of its bytes must have an id.
 pub(crate) fn merge(
-    pairs: &PairTable,
+    pairs: &impl Pairs,
     symbols: &Symbols,
     pretoken: &[u8],
     scratch: &mut BlockMerge,
@@ -57,12 +57,12 @@ pub(crate) fn merge(
     }
 }
 
-struct BlockMergeWork<'a> {
-    pairs: &'a PairTable,
+struct BlockMergeWork<'a, P> {
+    pairs: &'a P,
     scratch: &'a mut BlockMerge,
 }
 
-impl LaneWork for BlockMergeWork<'_> {
+impl<P: Pairs> LaneWork for BlockMergeWork<'_, P> {
     type Output = ();
 
     #[expect(clippy::inline_always, reason = "`LaneWork` requires it")]
@@ -80,7 +80,7 @@ impl LaneWork for BlockMergeWork<'_> {
 
 impl BlockMerge {
     /// The initial parts and merges.
-    fn fill(&mut self, pairs: &PairTable, symbols: &Symbols, pretoken: &[u8]) {
+    fn fill(&mut self, pairs: &impl Pairs, symbols: &Symbols, pretoken: &[u8]) {
         let Self { ids, merges, top, starts, .. } = self;
         ids.clear();
         ids.resize(pretoken.len(), 0);
@@ -115,7 +115,7 @@ impl BlockMerge {
     /// left while the ranks of the new pairs are still being fetched, and compared with these last.
     #[expect(clippy::inline_always, reason = "`LaneWork` requires it")]
     #[inline(always)]
-    fn apply(&mut self, pairs: &PairTable, at: usize, id: u32, lanes: impl Lanes) {
+    fn apply(&mut self, pairs: &impl Pairs, at: usize, id: u32, lanes: impl Lanes) {
         let Self { ids, merges, starts, .. } = self;
         let right = starts.next(at).expect("a pair has two parts");
         starts.remove(right);

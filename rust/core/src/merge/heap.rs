@@ -13,7 +13,7 @@ use hashbrown::HashMap;
 use crate::error::{Error, Result};
 use crate::machine::simd::Portable;
 use crate::memory;
-use crate::merge::pair_table::{NO_MERGE, PairTable};
+use crate::merge::pair_table::{NO_MERGE, Pairs};
 use crate::merge::symbols::Symbols;
 use crate::rules::{StartSymbols, TextRules, name_of_byte};
 use crate::vocabulary::Vocabulary;
@@ -55,7 +55,7 @@ impl HeapMerge {
     /// Append the ids of a pretoken; each of its bytes must have an id.
     pub(crate) fn append(
         &mut self,
-        pairs: &PairTable,
+        pairs: &impl Pairs,
         symbols: &Symbols,
         pretoken: &[u8],
         out: &mut Vec<u32>,

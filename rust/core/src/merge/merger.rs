@@ -1,13 +1,10 @@
 //! Merges the bytes of a pretoken by the rule of one vocabulary, and the algorithm for its length.
 
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
-
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::merge::blocks::{self, BlockMerge};
 use crate::merge::heap::{self, HeapMerge};
-use crate::merge::pair_table::{MAX_RANKS, NO_MERGE, PairTable};
+use crate::merge::pair_table::{MAX_RANKS, PairTable, PairTableBuilder, Pairs};
 use crate::merge::runs;
 use crate::merge::short::{self, ShortMerge};
 use crate::merge::symbols::Symbols;
@@ -70,7 +67,7 @@ pub(crate) struct MergeScratch {
 /// Append the ids of a pretoken; each of its bytes must have an id.
 #[inline]
 pub(crate) fn merge(
-    pairs: &PairTable,
+    pairs: &impl Pairs,
     symbols: &Symbols,
     pretoken: &[u8],
     scratch: &mut MergeScratch,
@@ -232,22 +229,32 @@ pub(crate) fn by_rank(vocabulary: &Vocabulary) -> Result<PairTable> {
     memory::check(size_of_val(&*tokens))?;
     tokens.sort_by_key(|(token, _)| token.len());
     heap::check(tokens.last().map_or(0, |(token, _)| token.len()))?;
-    let mut shorter: HashMap<(u32, u32), u32, FixedState> = HashMap::default();
-    memory::reserve_entries(&mut shorter, tokens.len())?;
+    let mut shorter = PairTableBuilder::with_capacity(vocabulary.len(), Vec::new())?;
     let mut pairs = memory::filled(None, vocabulary.len())?;
-    let mut heap = HeapMerge::default();
+    let (mut scratch, mut parts) = (MergeScratch::default(), Vec::new());
     for (token, id) in tokens {
-        let rank = |left, right| shorter.get(&(left, right)).copied().unwrap_or(NO_MERGE);
-        heap.merge(rank, |rank| rank, symbols.parts(token), token.len());
-        let mut parts = heap.parts().map(|(_, id)| id);
-        if let (Some(left), Some(right), None) = (parts.next(), parts.next(), parts.next()) {
-            shorter.entry((left, right)).or_insert(id);
+        parts.clear();
+        merge(&shorter, &symbols, token, &mut scratch, &mut parts);
+        if let &[left, right] = &*parts {
+            shorter.insert(left, right, id);
             pairs[id as usize] = Some((left, right));
         }
+        if let &[left, right] = token {
+            shorter.insert_bytes(left, right, id);
+        }
     }
-    // In the order of ids, as in the native file.
-    let in_order = pairs.iter().zip(0..).filter_map(|(&pair, id)| Some((pair?, id)));
-    PairTable::new(vocabulary, pairs.len(), in_order, Vec::new())
+    in_order(&pairs, vocabulary)
+}
+
+/// Build the table from the pairs of all ids, inserted in id order as the native file requires.
+fn in_order(pairs: &[Option<(u32, u32)>], vocabulary: &Vocabulary) -> Result<PairTable> {
+    let mut builder = PairTableBuilder::with_capacity(pairs.len(), Vec::new())?;
+    for (id, pair) in (0..).zip(pairs) {
+        if let &Some((left, right)) = pair {
+            builder.insert(left, right, id);
+        }
+    }
+    builder.finish(vocabulary)
 }
 
 /// The table of the rule of merges: the listed pairs, with their positions in the list as ranks.
@@ -255,7 +262,11 @@ pub(crate) fn by_rank(vocabulary: &Vocabulary) -> Result<PairTable> {
 /// Fails if a pair contains an unknown id, or if its joined bytes are not a token.
 pub(crate) fn by_merges(vocabulary: &Vocabulary, merges: &[(u32, u32)]) -> Result<PairTable> {
     let ids = ids_of_merges(vocabulary, merges)?;
-    PairTable::new(vocabulary, merges.len(), merges.iter().copied().zip(0..), ids)
+    let mut builder = PairTableBuilder::with_capacity(merges.len(), ids)?;
+    for (rank, &(left, right)) in (0..).zip(merges) {
+        builder.insert(left, right, rank);
+    }
+    builder.finish(vocabulary)
 }
 
 /// The id that each listed pair merges into.

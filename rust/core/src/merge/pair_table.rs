@@ -4,6 +4,8 @@
 //! that [`merger`](super::merger) derives. So merging never compares bytes. The ranks of the pairs of
 //! single bytes, with which merging a pretoken starts, are in an array of 65,536 numbers.
 
+use std::ops::Deref;
+
 use crate::error::{Error, Result};
 use crate::machine::array::{AlignedBuffer, Array};
 use crate::machine::simd::{Lanes, Portable, prefetch};
@@ -13,41 +15,80 @@ use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, NO_ID, Vocabulary};
 /// The rank of a pair that does not merge, above all others.
 pub(crate) const NO_MERGE: u32 = u32::MAX;
 
+/// The lookups that merging needs.
+pub(crate) trait Pairs {
+    /// The rank of a pair of ids, or [`NO_MERGE`]. Must be `#[inline(always)]`.
+    fn rank(&self, left: u32, right: u32, lanes: impl Lanes) -> u32;
+
+    /// Prefetch the memory that [`rank`](Self::rank) reads.
+    fn prefetch(&self, left: u32, right: u32);
+
+    /// The rank of a pair of single bytes, or [`NO_MERGE`].
+    fn rank_of_bytes(&self, left: u8, right: u8) -> u32;
+
+    /// The id that the merge with this rank creates.
+    fn id(&self, rank: u32) -> u32;
+}
+
 /// All pairs that merge, in memory or in a file.
 #[derive(Debug, Clone)]
-pub(crate) struct PairTable {
-    pub(crate) buckets: Buckets,
+pub(crate) struct PairTable<W = Array<u64>, B = Array<u32>> {
+    pub(crate) buckets: Buckets<W>,
     /// The rank of each pair of bytes.
-    pub(crate) bytes: Array<u32>,
+    pub(crate) bytes: B,
     /// The id that each merge creates, by rank; empty if ids are ranks.
     pub(crate) ids: Array<u32>,
     /// All ranks are below this.
     ranks: u32,
-    /// The start of each id in the arena of the vocabulary, then the end of the last.
+    /// The start of each id in the arena of the vocabulary, then the end of the last; empty while
+    /// the table is built.
     offsets: Array<u32>,
 }
 
-impl PairTable {
-    /// The table of pairs with their ranks, which are below `ranks`; of equal pairs, the first is
-    /// kept. `ids` is empty if ids are ranks. Fails as [`Buckets::new`] does.
-    pub(crate) fn new(
-        vocabulary: &Vocabulary,
-        ranks: usize,
-        pairs: impl Iterator<Item = ((u32, u32), u32)>,
-        ids: Vec<u32>,
-    ) -> Result<Self> {
-        let buckets = Buckets::new(ranks, pairs)?;
-        let byte_ids = vocabulary.byte_ids();
-        let rank_of_bytes = |bytes: u16| {
-            let [left, right] = bytes.to_be_bytes().map(|byte| byte_ids[usize::from(byte)]);
-            let exist = left != NO_ID && right != NO_ID;
-            if exist { buckets.rank(left, right, Portable) } else { NO_MERGE }
-        };
-        let bytes = Array::new(memory::collect((0..=u16::MAX).map(rank_of_bytes))?);
-        let (ids, offsets) = (Array::new(ids), vocabulary.arrays().1.clone());
-        Ok(Self { buckets, bytes, ids, ranks: number(ranks), offsets })
+/// A table under construction.
+pub(crate) type PairTableBuilder = PairTable<AlignedBuffer, Vec<u32>>;
+
+impl PairTableBuilder {
+    /// An empty table with capacity for `ranks` pairs. `ids` is empty if ids are ranks.
+    pub(crate) fn with_capacity(ranks: usize, ids: Vec<u32>) -> Result<Self> {
+        Ok(Self {
+            buckets: Buckets::with_capacity(ranks)?,
+            bytes: memory::filled(NO_MERGE, 1 << 16)?,
+            ids: Array::new(ids),
+            ranks: number(ranks),
+            offsets: Array::new(Vec::new()),
+        })
     }
 
+    /// Insert a pair, unless it exists.
+    pub(crate) fn insert(&mut self, left: u32, right: u32, rank: u32) {
+        self.buckets.insert(left, right, rank);
+    }
+
+    /// Set the rank of a pair of single bytes.
+    pub(crate) fn insert_bytes(&mut self, left: u8, right: u8, rank: u32) {
+        self.bytes[usize::from(left) << 8 | usize::from(right)] = rank;
+    }
+
+    /// The finished table, with the ranks of the pairs of single bytes filled in. Fails as
+    /// [`Buckets::finish`] does.
+    pub(crate) fn finish(mut self, vocabulary: &Vocabulary) -> Result<PairTable> {
+        let byte_ids = vocabulary.byte_ids();
+        for bytes in 0..=u16::MAX {
+            let [left, right] = bytes.to_be_bytes();
+            let ids = [left, right].map(|byte| byte_ids[usize::from(byte)]);
+            let rank =
+                if ids.contains(&NO_ID) { NO_MERGE } else { self.rank(ids[0], ids[1], Portable) };
+            self.insert_bytes(left, right, rank);
+        }
+        let Self { buckets, bytes, ids, ranks, .. } = self;
+        let offsets = vocabulary.arrays().1.clone();
+        let (buckets, bytes) = (buckets.finish()?, Array::new(bytes));
+        Ok(PairTable { buckets, bytes, ids, ranks, offsets })
+    }
+}
+
+impl PairTable {
     /// The table in the arrays of a file; `ids` is empty under the rule of ranks.
     ///
     /// `None` if the arrays could give an id that does not exist. Ranks in the buckets are checked
@@ -100,25 +141,29 @@ impl PairTable {
     pub(crate) fn ids_are_ranks(&self) -> bool {
         self.ids.is_empty()
     }
+}
 
-    /// The rank of a pair of ids, or [`NO_MERGE`].
+impl<W: Deref<Target = [u64]>, B: Deref<Target = [u32]>> Pairs for PairTable<W, B> {
     #[expect(clippy::inline_always, reason = "compiled for the instructions of the caller")]
     #[inline(always)]
-    pub(crate) fn rank(&self, left: u32, right: u32, lanes: impl Lanes) -> u32 {
+    fn rank(&self, left: u32, right: u32, lanes: impl Lanes) -> u32 {
         let rank = self.buckets.rank(left, right, lanes);
         // A file may contain any rank.
         if rank < self.ranks { rank } else { NO_MERGE }
     }
 
-    /// The rank of a pair of single bytes, or [`NO_MERGE`].
     #[inline]
-    pub(crate) fn rank_of_bytes(&self, left: u8, right: u8) -> u32 {
+    fn prefetch(&self, left: u32, right: u32) {
+        self.buckets.prefetch(left, right);
+    }
+
+    #[inline]
+    fn rank_of_bytes(&self, left: u8, right: u8) -> u32 {
         self.bytes[usize::from(left) << 8 | usize::from(right)]
     }
 
-    /// The id that the merge with this rank creates.
     #[inline]
-    pub(crate) fn id(&self, rank: u32) -> u32 {
+    fn id(&self, rank: u32) -> u32 {
         if self.ids.is_empty() { rank } else { self.ids[rank as usize] }
     }
 }
@@ -160,26 +205,56 @@ const _: () = assert!(MAX_VOCAB_SIZE < NO_PART as usize);
 /// A table whose number of buckets is a power of two, in memory or in a file. A word holds a pair
 /// in its low bits, and the rank plus 1 above it; an empty word is zero.
 #[derive(Debug, Clone)]
-pub(crate) struct Buckets {
-    words: Array<u64>,
+pub(crate) struct Buckets<W = Array<u64>> {
+    words: W,
     max_probe: usize,
 }
 
-impl Buckets {
-    /// The table of pairs with their ranks, at most half full with `count` pairs; of equal pairs, the
-    /// first is kept. Fails if too many pairs have one hash.
-    pub(crate) fn new(
-        count: usize,
-        pairs: impl Iterator<Item = ((u32, u32), u32)>,
-    ) -> Result<Self> {
-        let length = (2 * count + 2).next_power_of_two().max(BUCKET_WORDS);
-        let (mut words, mut max_probe) = (AlignedBuffer::zeros(length)?, 1);
-        for ((left, right), rank) in pairs {
-            max_probe = max_probe.max(insert(&mut words, pair(left, right), rank)?);
-        }
-        Ok(Self { words: Array::of_words(words), max_probe })
+impl Buckets<AlignedBuffer> {
+    /// An empty table for `pairs` pairs, which fill at most half of it.
+    pub(crate) fn with_capacity(pairs: usize) -> Result<Self> {
+        let words = (2 * pairs + 2).next_power_of_two().max(BUCKET_WORDS);
+        Ok(Self { words: AlignedBuffer::zeros(words)?, max_probe: 1 })
     }
 
+    /// Insert a pair, unless it exists, or its probe sequence is too long: then `finish` fails.
+    pub(crate) fn insert(&mut self, left: u32, right: u32, rank: u32) {
+        let pair = pair(left, right);
+        let (mut at, mut max_probe) = (start(pair, self.words.len()), 1);
+        loop {
+            // The words of a bucket are filled from the first to the last, so a bucket whose last word
+            // is filled is full, and only then a pair may be in a later one.
+            let bucket = &mut self.words[at..at + BUCKET_WORDS];
+            match bucket.iter_mut().find(|word| **word == 0 || **word & PAIR == pair) {
+                Some(word) if *word == 0 => {
+                    *word = u64::from(rank + 1) << PAIR_BITS | pair;
+                    self.max_probe = self.max_probe.max(max_probe);
+                    return;
+                }
+                Some(_) => return,
+                None if max_probe == MAX_PROBE => {
+                    self.max_probe = MAX_PROBE + 1;
+                    return;
+                }
+                None => {
+                    (at, max_probe) = ((at + BUCKET_WORDS) & (self.words.len() - 1), max_probe + 1);
+                }
+            }
+        }
+    }
+
+    /// The finished table. Fails if a pair was left out.
+    pub(crate) fn finish(self) -> Result<Buckets> {
+        if self.max_probe > MAX_PROBE {
+            let reason =
+                "hundreds of pairs of its merges have one hash, as of no trained vocabulary";
+            return Err(Error::Vocabulary { reason: reason.into() });
+        }
+        Ok(Buckets { words: Array::of_words(self.words), max_probe: self.max_probe })
+    }
+}
+
+impl Buckets {
     /// The table in an array, which may come from a file; `None` if its number of buckets is not a
     /// power of two, or if `max_probe` is too large.
     pub(crate) fn from_array(words: Array<u64>, max_probe: usize) -> Option<Self> {
@@ -207,7 +282,9 @@ impl Buckets {
         let id = |bits: u64| bits as u32 & (NO_PART - 1);
         words.into_iter().map(|word| (id(word), id(word >> ID_BITS))).collect()
     }
+}
 
+impl<W: Deref<Target = [u64]>> Buckets<W> {
     /// The rank of a pair, or `u32::MAX` if it is not in the table.
     #[expect(clippy::inline_always, reason = "compiled for the instructions of the caller")]
     #[inline(always)]
@@ -235,25 +312,6 @@ impl Buckets {
     pub(crate) fn prefetch(&self, left: u32, right: u32) {
         prefetch(&self.words, start(pair(left, right), self.words.len()));
     }
-}
-
-/// Insert a pair, unless it exists. Returns the length of its probe sequence in buckets.
-fn insert(words: &mut [u64], pair: u64, rank: u32) -> Result<usize> {
-    let mut at = start(pair, words.len());
-    for probe in 1..=MAX_PROBE {
-        // The words of a bucket are filled from the first to the last, so a bucket whose last word is
-        // filled is full, and only then a pair may be in a later one.
-        let bucket = &mut words[at..at + BUCKET_WORDS];
-        if let Some(word) = bucket.iter_mut().find(|word| **word == 0 || **word & PAIR == pair) {
-            if *word == 0 {
-                *word = u64::from(rank + 1) << PAIR_BITS | pair;
-            }
-            return Ok(probe);
-        }
-        at = (at + BUCKET_WORDS) & (words.len() - 1);
-    }
-    let reason = "hundreds of pairs of its merges have one hash, as of no trained vocabulary";
-    Err(Error::Vocabulary { reason: reason.into() })
 }
 
 #[inline]
@@ -284,12 +342,13 @@ mod tests {
             pairs in prop::collection::vec((0u32..40, 0u32..40), 1..120),
             capacity in 1usize..200,
         ) {
-            let capacity = capacity.max(pairs.len() / 2);
-            let buckets = Buckets::new(capacity, pairs.iter().copied().zip(0..)).unwrap();
+            let mut buckets = Buckets::with_capacity(capacity.max(pairs.len() / 2)).unwrap();
             let mut expected = HashMap::new();
-            for (&pair, rank) in pairs.iter().zip(0..) {
-                expected.entry(pair).or_insert(rank);
+            for (&(left, right), rank) in pairs.iter().zip(0..) {
+                expected.entry((left, right)).or_insert(rank);
+                buckets.insert(left, right, rank);
             }
+            let buckets = buckets.finish().unwrap();
             let (array, max_probe) = buckets.array();
             let again = Buckets::from_array(array.clone(), max_probe).unwrap();
             for (left, right) in (0..40).flat_map(|left| (0..40).map(move |right| (left, right))) {
@@ -306,9 +365,12 @@ mod tests {
     #[test]
     fn pairs_that_were_chosen_to_have_one_hash_are_refused() {
         let buckets = |most: usize| {
+            let mut buckets = Buckets::with_capacity(1 << 12).unwrap();
+            let words = buckets.words.len();
             let all = (0..2048).flat_map(|left| (0..2048).map(move |right| (left, right)));
-            let chosen = all.filter(|&(left, right)| start(pair(left, right), 1 << 14) == 0);
-            Buckets::new(1 << 12, chosen.take(most).map(|pair| (pair, pair.0)))
+            let chosen = all.filter(|&(left, right)| start(pair(left, right), words) == 0);
+            chosen.take(most).for_each(|(left, right)| buckets.insert(left, right, left));
+            buckets.finish()
         };
         assert!(buckets(MAX_PROBE * BUCKET_WORDS).is_ok());
         assert!(matches!(buckets(MAX_PROBE * BUCKET_WORDS + 1), Err(Error::Vocabulary { .. })));

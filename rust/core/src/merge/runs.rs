@@ -5,7 +5,7 @@
 //! dashes takes 12 to 24 times as long.
 
 use crate::machine::simd::Portable;
-use crate::merge::pair_table::{NO_MERGE, PairTable};
+use crate::merge::pair_table::{NO_MERGE, Pairs};
 use crate::merge::symbols::Symbols;
 
 /// Pretokens with more runs are left to the other algorithms: each merge compares the pairs of all
@@ -22,7 +22,7 @@ struct Run {
 /// Append the ids of a pretoken, each of whose bytes must have an id. Returns false and appends
 /// nothing if the pretoken has many runs or merging would create many.
 pub(crate) fn merge(
-    pairs: &PairTable,
+    pairs: &impl Pairs,
     symbols: &Symbols,
     pretoken: &[u8],
     out: &mut Vec<u32>,
@@ -64,7 +64,7 @@ fn runs(symbols: &Symbols, pretoken: &[u8]) -> Option<Vec<Run>> {
 
 /// The lowest rank, the run of its leftmost merge, and whether that is within the run; otherwise it is
 /// of the last part of the run with the first of the next run.
-fn lowest(pairs: &PairTable, runs: &[Run]) -> Option<(u32, usize, bool)> {
+fn lowest(pairs: &impl Pairs, runs: &[Run]) -> Option<(u32, usize, bool)> {
     let merges = runs.iter().enumerate().flat_map(|(at, run)| {
         let rank = |right: u32| pairs.rank(run.id, right, Portable);
         let within = if run.count > 1 { rank(run.id) } else { NO_MERGE };
@@ -76,7 +76,7 @@ fn lowest(pairs: &PairTable, runs: &[Run]) -> Option<(u32, usize, bool)> {
 
 /// Merge the pairs of a run from left to right: all of them, or only the first if its merge creates
 /// a pair of lower rank.
-fn merge_within(pairs: &PairTable, runs: &mut Vec<Run>, at: usize, rank: u32) {
+fn merge_within(pairs: &impl Pairs, runs: &mut Vec<Run>, at: usize, rank: u32) {
     let (Run { id: old, count }, new) = (runs[at], pairs.id(rank));
     let before = at.checked_sub(1).map(|before| runs[before].id);
     let new_pairs = [before.map(|before| (before, new)), Some((new, old)), Some((new, new))];

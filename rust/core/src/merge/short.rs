@@ -11,7 +11,7 @@
 )]
 
 use crate::machine::simd::{self, LaneWork, Lanes};
-use crate::merge::pair_table::{NO_MERGE, NO_PART, PairTable};
+use crate::merge::pair_table::{NO_MERGE, NO_PART, Pairs};
 use crate::merge::symbols::Symbols;
 
 /// A merge is a number with its position in the low bits and its rank in the high bits.
@@ -52,7 +52,7 @@ impl ShortMerge {
     /// The initial state for a pretoken of at most [`MAX_BYTES`](Self::MAX_BYTES) bytes, each of
     /// which must have an id.
     #[inline(always)]
-    pub(crate) fn new(pairs: &PairTable, symbols: &Symbols, pretoken: &[u8]) -> Self {
+    pub(crate) fn new(pairs: &impl Pairs, symbols: &Symbols, pretoken: &[u8]) -> Self {
         // Until the first merge no rank is pending: both lookups are of a pair that is in no table,
         // and their result goes to the last position, which is free.
         let nothing = Pending { position: Self::MAX_BYTES, left: NO_PART, right: NO_PART };
@@ -75,7 +75,7 @@ impl ShortMerge {
 
     /// Set the initial parts if merging starts with characters.
     #[inline(never)]
-    fn fill(&mut self, pairs: &PairTable, symbols: &Symbols, pretoken: &[u8]) {
+    fn fill(&mut self, pairs: &impl Pairs, symbols: &Symbols, pretoken: &[u8]) {
         self.starts = 1 << pretoken.len();
         for part in symbols.ranked_parts(pairs, pretoken) {
             self.ids[part.start] = part.id;
@@ -91,7 +91,7 @@ impl ShortMerge {
     /// Only the end is a branch: which positions have neighbours is close to random, so branches on
     /// that would be mispredicted.
     #[inline(always)]
-    pub(crate) fn step(&mut self, pairs: &PairTable, lanes: impl Lanes) -> bool {
+    pub(crate) fn step(&mut self, pairs: &impl Pairs, lanes: impl Lanes) -> bool {
         // The two pairs that the merge before created. Their cache lines were prefetched then.
         let [first, second] = &self.pending;
         let one = merge(pairs.rank(first.left, first.right, lanes), first.position);
@@ -106,7 +106,7 @@ impl ShortMerge {
         }
         self.merge_at((lowest & POSITION) as usize, pairs.id(lowest >> POSITION_BITS));
         for pair in &self.pending {
-            pairs.buckets.prefetch(pair.left, pair.right);
+            pairs.prefetch(pair.left, pair.right);
         }
         true
     }
@@ -167,16 +167,16 @@ pub(crate) const MAX_PRETOKENS: usize = 32;
 /// current lookup. So pretokens are merged in rounds, with one step for each pretoken. A step reads
 /// the ranks whose cache lines were prefetched in the previous round, applies a merge, and
 /// prefetches the cache lines of the two new pairs.
-pub(crate) fn merge_interleaved(pairs: &PairTable, all: &mut [ShortMerge]) {
+pub(crate) fn merge_interleaved(pairs: &impl Pairs, all: &mut [ShortMerge]) {
     simd::run(Interleaved { pairs, all });
 }
 
-struct Interleaved<'a> {
-    pairs: &'a PairTable,
+struct Interleaved<'a, P> {
+    pairs: &'a P,
     all: &'a mut [ShortMerge],
 }
 
-impl LaneWork for Interleaved<'_> {
+impl<P: Pairs> LaneWork for Interleaved<'_, P> {
     type Output = ();
 
     #[expect(clippy::inline_always, reason = "`LaneWork` requires it")]

@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 use crate::error::Result;
 use crate::machine::simd::Portable;
 use crate::memory;
-use crate::merge::pair_table::PairTable;
+use crate::merge::pair_table::Pairs;
 use crate::vocabulary::{ByteIds, MergeRule, NO_ID, Vocabulary};
 
 /// An initial part of a pretoken.
@@ -69,7 +69,7 @@ impl Symbols {
     #[inline]
     pub(crate) fn ranked_parts<'a>(
         &'a self,
-        pairs: &'a PairTable,
+        pairs: &'a impl Pairs,
         text: &'a [u8],
     ) -> impl Iterator<Item = RankedPart> {
         let mut before: Option<(usize, u32)> = None;
