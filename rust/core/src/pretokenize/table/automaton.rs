@@ -115,7 +115,7 @@ impl Automaton {
     }
 
     /// The states from which the text may go on so that no further match ends.
-    fn states_that_may_fail(&self) -> Vec<bool> {
+    pub(super) fn states_that_may_fail(&self) -> Vec<bool> {
         self.states_before(|step, fails| {
             !step.matched && (step.next == Self::DEAD || fails[step.next])
         })
@@ -225,25 +225,24 @@ impl Automaton {
         each.map(|(at, step)| {
             let is_last_match = step.matched && (step.next == Self::DEAD || fails[step.next]);
             let ends_text = step.divides || step.first != Self::DEAD;
-            is_last_match || (ends_text && uncovered.contains(&(at / self.symbols)))
+            is_last_match || (ends_text && uncovered[at / self.symbols])
         })
         .collect()
     }
 
-    /// The states in which text may be that no match covers.
-    fn uncovered_states(&self, fails: &[bool]) -> Vec<usize> {
-        let (mut states, mut at) = (vec![Self::START], 0);
-        while let Some(state) = states.get(at) {
-            let steps = &self.steps[state * self.symbols..][..self.symbols];
-            at += 1;
-            for step in steps {
-                let is_covered = step.next != Self::DEAD && !fails[step.next];
-                if !is_covered && !step.divides && !states.contains(&step.skipped) {
-                    states.push(step.skipped);
-                }
+    /// The states in which text may be that no match covers, and the start.
+    pub(super) fn uncovered_states(&self, fails: &[bool]) -> Vec<bool> {
+        let (mut found, mut left) = (vec![false; self.count()], vec![Self::START]);
+        while let Some(state) = left.pop() {
+            if std::mem::replace(&mut found[state], true) {
+                continue;
             }
+            let steps = &self.steps[state * self.symbols..][..self.symbols];
+            let is_covered =
+                |step: &Transition| step.divides || (step.next != Self::DEAD && !fails[step.next]);
+            left.extend(steps.iter().filter(|step| !is_covered(step)).map(|step| step.skipped));
         }
-        states
+        found
     }
 }
 
@@ -304,7 +303,7 @@ impl<'p> Threads<'p> {
 
 /// A pretoken ends before this character, which begins the next one.
 pub(super) const EMIT: u32 = 1;
-/// No match continues with this character, and [`EMIT`] does not apply.
+/// A plain step must follow: no match continues with this character, and [`EMIT`] does not apply.
 pub(super) const STOP: u32 = 2;
 /// A match ends before this character.
 pub(super) const MATCH: u32 = 4;

@@ -8,9 +8,9 @@
 //! - [`TableSplitter::run`] needs one lookup per character and rarely a branch. Nearly always, a
 //!   pretoken ends just before the character that reveals its end. The entry of that character then
 //!   has the bit `EMIT`, and its next state is the state *after this character as the first of the
-//!   next pretoken*. In all other cases, the entry has the bit `STOP`: the run returns to the end
-//!   of the last match, or, if there is none, one plain step from the start of the pretoken
-//!   follows.
+//!   next pretoken*. Text that no match covers has states too. In all other cases, the entry has the
+//!   bit `STOP`: the run returns to the end of the last match, or, if there is none, one plain step
+//!   from the start of the pretoken follows.
 //!
 //! As with regular expressions, text that no match covers is a pretoken, and an empty match is
 //! ignored. A pattern in steps has one automaton as well.
@@ -70,12 +70,8 @@ impl TableSplitter {
         let (last, others) = automata.split_last()?;
         let product = others.iter().rev().try_fold(last.clone(), |later, step| step.then(&later));
         let (automaton, count) = (product?, classes.count());
-        let entry = |state| (0..count).map(move |class| (state, class));
-        let each = (0..automaton.count()).flat_map(entry);
-        let entries = each.map(|(state, class)| entry_of(&automaton, count, state, class));
-        // An entry has 29 bits for a row; a larger automaton is rejected here.
-        let entries: Vec<u32> = entries.collect::<Option<_>>()?;
-        let pairs = (0..count).flat_map(entry);
+        let entries = entries(&automaton, count)?;
+        let pairs = (0..count).flat_map(|before| (0..count).map(move |at| (before, at)));
         let kind = |(before, at)| {
             Boundary::of_steps(automata.iter().map(|step| boundary(step, before, at)))
         };
@@ -310,17 +306,34 @@ fn reads_far(automaton: &Automaton, classes: usize) -> bool {
     removed.len() < automaton.count()
 }
 
-/// The entry of a class in a state; `None` if there are too many states.
-fn entry_of(automaton: &Automaton, classes: usize, state: usize, class: usize) -> Option<u32> {
-    let to = |next: usize| u32::try_from(next * classes).ok()?.checked_mul(1 << FLAG_BITS);
-    let step = automaton.step(state, class);
-    let (next, bits) = match (step.next, step.first) {
-        (Automaton::DEAD, Automaton::DEAD) => (0, STOP),
-        (Automaton::DEAD, first) if step.matched => (first, EMIT),
-        (Automaton::DEAD, _) => (0, STOP),
-        (next, _) => (next, 0),
+/// The entries of all states; `None` if there are too many.
+fn entries(automaton: &Automaton, classes: usize) -> Option<Vec<u32>> {
+    let fails = automaton.states_that_may_fail();
+    let uncovered = automaton.uncovered_states(&fails);
+    let entry = |state: usize, class: usize| {
+        let step = automaton.step(state, class);
+        let start = if step.first == Automaton::DEAD { step.skipped } else { step.first };
+        let is_uncovered = state != Automaton::START && uncovered[state];
+        // In text that no match covers, a match may begin; if it may fail, a plain step must follow.
+        let (next, bits) = if is_uncovered && step.first != Automaton::DEAD && !step.divides {
+            if fails[start] { (0, STOP) } else { (start, EMIT | MATCH) }
+        } else if is_uncovered {
+            (start, if step.divides { EMIT | MATCH } else { 0 })
+        } else if step.next != Automaton::DEAD {
+            (step.next, if step.matched { MATCH } else { 0 })
+        } else if step.matched {
+            (start, EMIT | MATCH)
+        } else if state == Automaton::START {
+            (start, 0)
+        } else {
+            (0, STOP)
+        };
+        // An entry has 29 bits for a row; a larger automaton is rejected here.
+        Some(u32::try_from(next * classes).ok()?.checked_mul(1 << FLAG_BITS)? | bits)
     };
-    Some(to(next)? | bits | if step.matched { MATCH } else { 0 })
+    let each =
+        (0..automaton.count()).flat_map(|state| (0..classes).map(move |class| (state, class)));
+    each.map(|(state, class)| entry(state, class)).collect()
 }
 
 /// The kind of the position between characters of two classes.
