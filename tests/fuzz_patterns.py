@@ -2,9 +2,9 @@
 
     python tests/fuzz_patterns.py --seconds 600 --seed 1
 
-Patterns repeat classes, nest groups, have bounds of up to 1,000 and look to both sides. How the
-core splits is compared with Python's `regex` (`bytepair.reference`). A difference is printed with
-its seed.
+Patterns repeat classes, nest groups, have bounds of up to 1,000, look to both sides, and may have
+steps. How the core splits is compared with Python's `regex` (`bytepair.reference`). A difference is
+printed with its seed.
 """
 
 from __future__ import annotations
@@ -60,6 +60,14 @@ def alternatives(rng: random.Random, depth: int) -> str:
     return "|".join(expression(rng, depth) for _ in range(rng.choice([1, 1, 2, 3])))
 
 
+def pattern_of(rng: random.Random) -> tuple[str, ...]:
+    """The steps of a pattern: often runs of a class first, then any expression."""
+    runs = (
+        rng.choice(CLASSES) + rng.choice(["", "+", "{1,3}"]) for _ in range(rng.choice([0, 1, 2]))
+    )
+    return (*runs, alternatives(rng, 2))
+
+
 def text(rng: random.Random) -> str:
     """Runs of few characters; some runs are longer than a bound."""
     few = rng.sample(TEXTS, k=rng.randint(1, 5))
@@ -69,7 +77,7 @@ def text(rng: random.Random) -> str:
     return "".join(runs)
 
 
-def check(pattern: str, rng: random.Random) -> str | None:
+def check(pattern: tuple[str, ...], rng: random.Random) -> str | None:
     """A difference on some texts; None if there is none, or if the pattern is refused or slow."""
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
@@ -88,8 +96,11 @@ def stop(*_: Any) -> NoReturn:
     raise TimeoutError
 
 
-def difference(pattern: str, one: str) -> str | None:
-    expected = [pretoken.decode() for pretoken in reference.split(one, pattern)]
+def difference(pattern: tuple[str, ...], one: str) -> str | None:
+    expected = [one] if one else []
+    for step in pattern:
+        pieces = [reference.split(piece, step) for piece in expected]
+        expected = [pretoken.decode() for piece in pieces for pretoken in piece]
     try:
         ours = bytepair.pretokenize(one, pattern)
     except BytepairError:  # a limit of the engine
@@ -105,7 +116,7 @@ def main() -> int:
     until, seed, finds = time.monotonic() + args.seconds, args.seed, 0
     while time.monotonic() < until:
         rng = random.Random(seed)
-        if found := check(alternatives(rng, 2), rng):
+        if found := check(pattern_of(rng), rng):
             finds += 1
             print(f"seed {seed}: {found}", flush=True)
         seed += 1

@@ -176,12 +176,8 @@ impl Automaton {
             }
         }
         let product = Self { steps, symbols }.pruned();
-        product
-            .starts_of_pretokens()
-            .iter()
-            .zip(may_start)
-            .all(|(is, may)| may || !is)
-            .then_some(product)
+        let mut starts = product.starts_of_pretokens().into_iter().zip(may_start);
+        starts.all(|(starts, may)| may || !starts).then_some(product)
     }
 
     /// What a symbol does to a piece: the state after it, and whether the piece ends before it. `None` if
