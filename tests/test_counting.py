@@ -63,6 +63,29 @@ def test_a_count_that_was_broken_off_goes_on(tmp_path: Path, at: int) -> None:
     assert bytepair.count(TEXTS, reading=bytepair.Reading(checkpoint=file)) == counts
 
 
+def test_an_interrupt_between_counting_and_noting_the_place_counts_no_text_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.jsonl").write_text('{"text": "some words"}\n' * 9 + '{"text": 5}\n')
+    source = bytepair.corpus.Paths([tmp_path / f"{name}.jsonl" for name in "abc"])
+    note, calls = counting._Count._note, []
+
+    def interrupted(count: counting._Count) -> None:
+        calls.append(count)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        note(count)
+
+    monkeypatch.setattr(counting._Count, "_note", interrupted)
+    reading = bytepair.Reading(errors="skip", checkpoint=tmp_path / "counts.parquet")
+    with pytest.raises(KeyboardInterrupt):
+        bytepair.count(source, reading=reading)
+    with pytest.warns(bytepair.errors.BytepairWarning, match="3 documents"):
+        counts = bytepair.count(source, reading=reading)
+    assert dict(counts.most_common()) == {b"some": 27, b" words": 27}
+
+
 def test_saving_all_the_time_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,16 +335,19 @@ def test_a_large_row_group_is_read_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "a.parquet"
-    texts = [f"{i} " + "abcdefgh " * 250 for i in range(20_000)]
+    texts = [f"{i} " + "abcdefgh " * 250 for i in range(5_000)]
     pq.write_table(pa.table({"text": texts}), file, compression="zstd")
     assert pq.ParquetFile(file).num_row_groups == 1
-    expected = bytepair.count(texts)
+    slow = r"(a)\1|\w+|\W"  # no automaton splits by it
+    expected = bytepair.count(texts, pattern=slow)
     monkeypatch.setattr(counting, "read_batches", None)
-    assert bytepair.count(file, threads=2) == expected
+    assert bytepair.count(file, pattern=slow, threads=2) == expected
     seen: list[int] = []
-    counts = bytepair.count(file, threads=1, progress=lambda _, done, __: seen.append(done))
+    counts = bytepair.count(
+        file, pattern=slow, threads=1, progress=lambda _, done, __: seen.append(done)
+    )
     assert counts == expected
-    assert len(seen) > 2
+    assert len({*seen}) > 2
     assert seen[-1] == sum(map(len, texts))
 
 

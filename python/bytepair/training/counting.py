@@ -172,6 +172,8 @@ class _Count:
         if path is not None and files is not None:
             job |= recorded(files.files, path.parent)
         self.state = CountState(job)
+        #: The files that the core reads, and the number of the first.
+        self._group: tuple[list[Path], int] = ([], 0)
         self._before: Counts | None = None
         # The size of the text in the file; less than that of the state after a failed write.
         self._bytes_on_disk = 0
@@ -246,6 +248,7 @@ class _Count:
             error.add_note(f"({saved}; run the same count again to resume)")
 
     def _write(self, path: Path, *, complete: bool = False) -> Counts:
+        self._note()
         counter, state = self._current(), self.state
         texts, size = counter.texts, counter.text_bytes
         counts = Counts(counter.finish())
@@ -348,16 +351,25 @@ class _Count:
             share.leave()
         return is_read
 
-    def _note(self, files: list[Path], first: int, counter: _core.Counter) -> None:
-        """Note the place that the core has reached, and the documents that it has skipped."""
-        file, *within = counter.reached
-        self.state.reached = FilePlace(first + file, *within)
-        documents, first_skips = counter.take_skips()
-        named = (Skip(str(files[file]), row, 1, *why) for file, row, _, *why in first_skips)
-        self.state.skips.add(*named, documents=documents)
+    def _note(self) -> None:
+        """Note, once for each call of the core, the place that it has reached, and what it skipped.
+
+        Texts that are counted and not noted would be counted again, so no interrupt comes between,
+        and what an interrupt has prevented is noted before a checkpoint is written.
+        """
+        with interrupts_held() as pressed:
+            if (noted := self._current().take_reached()) is not None:
+                (file, *within), documents, first_skips = noted
+                files, first = self._group
+                self.state.reached = FilePlace(first + file, *within)
+                named = (Skip(str(files[file]), row, 1, *why) for file, row, _, *why in first_skips)
+                self.state.skips.add(*named, documents=documents)
+        if pressed:
+            raise KeyboardInterrupt
 
     def _add_core(self, files: list[Path], first: int) -> bool:
         """Count files in the core from the current place until a checkpoint is due."""
+        self._group = files, first
         counter, reading, reached = self._current(), self._reading, self.state.reached
         start = reached._replace(file=max(reached.file - first, 0))
         is_parquet, sizes = _is_parquet(files[0]), [file.stat().st_size for file in files]
@@ -384,7 +396,7 @@ class _Count:
                 raise
             raise CorpusError(str(error)) from error
         finally:
-            self._note(files, first, counter)
+            self._note()
 
     def _report_within(self, share: float, chars: int, size: int) -> None:
         """Report the progress of the core in a group of files; leave it if a checkpoint is due."""

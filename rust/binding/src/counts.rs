@@ -150,8 +150,8 @@ pub(crate) struct PyCounter {
     pattern: Pattern,
     /// `None` once finished.
     inner: Mutex<Option<bytepair::Counter>>,
-    /// The position at which the last call of `add_files` ended.
-    reached: Mutex<Reached>,
+    /// The position at which the last call of `add_files` ended, until it is taken.
+    reached: Mutex<Option<Reached>>,
 }
 
 impl PyCounter {
@@ -186,7 +186,7 @@ impl PyCounter {
             };
             count(counter, &mut reached, &mut report)
         });
-        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = reached;
+        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = Some(reached);
         interrupt::or(done)
     }
 }
@@ -278,17 +278,16 @@ impl PyCounter {
         counted.map(|()| true)
     }
 
-    /// The position at which the last `add_files` ended, with the number of characters counted up to it.
-    #[getter]
-    fn reached(&self) -> Place {
-        let Reached { place, chars } = *self.reached.lock().unwrap_or_else(PoisonError::into_inner);
-        (place.file, place.byte, place.line, place.row, chars)
-    }
-
-    /// The number of documents skipped since the last call, and the first of them.
-    fn take_skips(&self, py: Python<'_>) -> PyResult<(u64, Vec<Skipped>)> {
+    /// What the last call of `add_files` reached, if it was not taken yet: the position at which it ended
+    /// with the number of characters counted up to it, the number of documents skipped, and the first
+    /// of them.
+    fn take_reached(&self, py: Python<'_>) -> PyResult<Option<(Place, u64, Vec<Skipped>)>> {
+        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Reached { place, chars }) = reached else { return Ok(None) };
         let skips = self.with(py, |counter| Ok(counter.take_skips()))?;
-        Ok((skips.documents, skips.first.into_iter().map(skipped).collect()))
+        let first = skips.first.into_iter().map(skipped).collect();
+        let place = (place.file, place.byte, place.line, place.row, chars);
+        Ok(Some((place, skips.documents, first)))
     }
 
     /// The number of texts counted.
