@@ -119,4 +119,4 @@ def test_a_number_has_as_many_digits_as_the_pattern_says(most: int) -> None:
 def test_random_patterns_split_as_another_engine_does(seed: int) -> None:
     for number in range(25):
         rng = random.Random(1000 * seed + number)
-        assert check(alternatives(rng, 2), rng) is None
+        assert check(pattern_of(rng), rng) is None
