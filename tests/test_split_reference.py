@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair import reference
 from bytepair.errors import PatternError
-from fuzz_patterns import BOUNDS, alternatives, check
+from fuzz_patterns import BOUNDS, check, pattern_of
 from pre_tokenizers import may_match_nothing, to_oniguruma
 
 #: All texts of up to four of these characters.
