@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import bytepair
-from bytepair.errors import FormatError
+from bytepair.errors import FormatError, LossError
 from bytepair.formats import huggingface
 from formats import json_of, small
+from messages import told
 
 tokenizers = pytest.importorskip("tokenizers")
 
@@ -94,6 +95,8 @@ def test_steps_of_a_file_are_a_pattern_in_steps(tmp_path: Path) -> None:
     assert json_of(tok)["pre_tokenizer"] == document["pre_tokenizer"]
     assert bytepair.compat.export_losses(tok, "huggingface") == []
     assert read(json_of(tok), tmp_path) == tok
+    with told(LossError):
+        tok.export(tmp_path / "x.tiktoken")
 
 
 # ---------------------------------------------------------------------------- steps behind bytes

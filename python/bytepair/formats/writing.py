@@ -155,7 +155,7 @@ def _lost_rules(tokenizer: _core.Tokenizer, can: Format) -> Iterator[str]:
     if can.split == "gpt2" and pattern != _core.PATTERNS["gpt2"]:
         yield "the split pattern: readers use GPT-2's"
     if can.split in ("regex", "none") and not isinstance(pattern, str):
-        steps = ", ".join(rules.pre_tokenizer) or "several patterns"
+        steps = ", ".join([] if pattern else rules.pre_tokenizer) or "several patterns"
         yield f"the splitting by {steps}: {can.reader} splits by one regular expression"
     elif can.reader == "tiktoken" and leaves_out(pattern):
         yield "the ids of text that the split pattern does not match: tiktoken leaves it out"

@@ -301,7 +301,7 @@ impl<'p> Threads<'p> {
 pub(super) const EMIT: u32 = 1;
 /// A plain step must follow: no match continues with this character, and [`EMIT`] does not apply.
 pub(super) const STOP: u32 = 2;
-/// A match ends before this character.
+/// A match, or text that no match covers, ends before this character.
 pub(super) const MATCH: u32 = 4;
 /// The number of these bits.
 pub(super) const FLAG_BITS: u32 = 3;
