@@ -131,6 +131,9 @@ calls = {
     "count_batch": lambda: bytepair.tokenizer.count_batch(tok, [text] * 20, threads=2),
     "count": lambda: bytepair.count([text] * 20, pattern=pattern, threads=2),
     "train": lambda: bytepair.train(sys.argv[2], 300, pattern=pattern, threads=2),
+    "count with a checkpoint": lambda: bytepair.count(
+        sys.argv[2], pattern=pattern, reading=bytepair.Reading(checkpoint=sys.argv[2] + ".counts")
+    ),
     "pretokenize": lambda: bytepair.pretokenize(text * 20, pattern),
 }
 

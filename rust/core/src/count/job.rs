@@ -145,7 +145,8 @@ impl<'a> CountJob<'a> {
                 self.is_stopped.store(true, Ordering::Relaxed);
                 first = done;
             }
-            Ok::<(), Error>(())
+            // A text may take minutes then, so the threads leave it in the middle.
+            if self.splitter.may_fail() { first.clone() } else { Ok(()) }
         };
         parallel::ordered(parts, threads, 0, |_| 0, table, work, sink)?;
         first.and_then(|()| on_progress(self.progress()))
