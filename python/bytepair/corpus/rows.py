@@ -123,8 +123,8 @@ def _parquet(file: Input, ignore: Collection[str]) -> Iterator[Any]:
         # Arrow believes a footer, and may end the process.
         size, values = _core.parquet_size(file.name, source, file.size)
         if size > file.size:
-            raise ConversationError(f"{file.name}: its row groups have more bytes than the file")
-        _check_values(values, size, file.name)
+            raise ConversationError("its row groups have more bytes than the file")
+        _check_values(values, size)
         table = pq.ParquetFile(source)
         yield table.read([name for name in table.schema_arrow.names if name not in ignore])
 
@@ -144,7 +144,7 @@ def _read_tables(
             chunks = getattr(rows, "chunks", [rows])
             values += sum(map(_size, chunks))
             size += rows.nbytes  # which counts bytes that columns share for each of them
-            _check_values(values, size if file_size is None else file_size, place)
+            _check_values(values, size if file_size is None else file_size)
             for chunk in chunks:
                 for start in range(0, len(chunk), _BATCH_ROWS):
                     for row in chunk.slice(start, _BATCH_ROWS).to_pylist():
@@ -153,13 +153,13 @@ def _read_tables(
 
 @contextmanager
 def _as_own_errors(place: str) -> Iterator[None]:
-    """Raise what Arrow and Python say of damage, and of values such as a date in year 10,000."""
+    """Give errors the place, also those of Arrow and Python, such as of a date in year 10,000."""
     from bytepair._internal.extras import pyarrow as pa
 
     try:
         yield
-    except ConversationError:
-        raise
+    except ConversationError as error:
+        raise error.at(place) from None
     except (pa.ArrowException, ValueError, KeyError, TypeError, ArithmeticError, OSError) as error:
         raise ConversationError(f"{place} is not valid: {error}") from error
 
@@ -176,9 +176,9 @@ def _rows_of(source: Any, ignore: Collection[str]) -> Any:
     return source
 
 
-def _check_values(values: int, size: int, place: str) -> None:
+def _check_values(values: int, size: int) -> None:
     if values > 8 * size + _FREE_VALUES:
-        raise ConversationError(f"{place} states {values:,} values, and has {size:,} bytes")
+        raise ConversationError(f"it states {values:,} values, and has {size:,} bytes")
 
 
 def _size(array: Any) -> int:

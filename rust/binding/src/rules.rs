@@ -28,10 +28,16 @@ const NORMALIZERS: [(&str, NormalizerStep); 10] = [
 
 /// A pattern from a regular expression or a list of them.
 pub(crate) fn pattern_of(value: &Bound<'_, PyAny>) -> PyResult<Pattern> {
-    if let Ok(regex) = value.cast::<PyString>() {
-        return Ok(Pattern::from_regex(&regex.to_cow()?));
+    errors::checked(Pattern::in_steps(steps(value)?))
+}
+
+/// The text of each step of a pattern: a string, or the strings of a list.
+fn steps(value: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    if let Ok(step) = value.cast::<PyString>() {
+        return Ok(vec![step.extract()?]);
     }
-    errors::checked(Pattern::in_steps(value.extract::<Vec<String>>()?))
+    let allowed = "a str, or a list of str without lone surrogates";
+    value.extract().map_err(|_| arguments::refused("pattern", value, allowed))
 }
 
 /// A pattern as Python has it: a regular expression, or a tuple of several.
@@ -252,13 +258,9 @@ pub(crate) fn pattern<'py>(
     py: Python<'py>,
     name_or_regex: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let names: Vec<String> = match name_or_regex.cast::<PyString>() {
-        Ok(name) => vec![name.extract()?],
-        Err(_) => name_or_regex.extract()?,
-    };
-    let mut steps = Vec::new();
-    for name in names {
-        steps.extend_from_slice(errors::checked(Pattern::new(&name))?.steps());
+    let mut all = Vec::new();
+    for name in steps(name_or_regex)? {
+        all.extend_from_slice(errors::checked(Pattern::new(&name))?.steps());
     }
-    python_pattern(py, &errors::checked(Pattern::in_steps(steps))?)
+    python_pattern(py, &errors::checked(Pattern::in_steps(all))?)
 }
