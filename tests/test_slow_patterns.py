@@ -154,11 +154,12 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("call", re.findall(r'^    "(.+)": lambda', INTERRUPTED, re.MULTILINE))
 def test_ctrl_c_is_noticed_soon_on_every_path(call: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", INTERRUPTED, call, str(tmp_path / "text.txt")]
+    limit = 2 if "checkpoint" in call else 0.2  # to count all takes 7 s; a checkpoint is written
     after = []
     for _ in range(10):  # other work of the machine may delay some of them
         run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
         after.append(float(run.stdout))
-        if after[-1] < 0.2:
+        if after[-1] < limit:
             return
     pytest.fail(f"noticed after {after} s")
 
