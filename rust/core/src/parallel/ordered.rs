@@ -162,8 +162,9 @@ struct CloseOnDrop<'a, I: Iterator, W>(&'a Shared<I, W>);
 
 impl<I: Iterator, W> Drop for CloseOnDrop<'_, I, W> {
     fn drop(&mut self) {
-        lock(&self.0.work).is_closed = true;
+        // Before the lock, which a thread holds while it reads the next item.
         self.0.stop.set();
+        lock(&self.0.work).is_closed = true;
         self.0.changed.notify_all();
     }
 }
