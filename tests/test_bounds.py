@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import signal
 import subprocess
@@ -223,3 +224,36 @@ def test_lines_between_lines_that_are_too_long_are_kept(
         skipped += [row for _, row, *_ in skips]
     assert lengths == [size for size in sizes if size <= most]
     assert skipped == [row for row, size in enumerate(sizes) if size > most]
+
+
+@pytest.mark.parametrize("content", ['{"text": "a"}\n{oops\n{"text": "b"}\n', '{"text": "a"}\n'])
+def test_a_reader_has_ended_after_an_error(tmp_path: Path, content: str) -> None:
+    class Failing(io.BytesIO):
+        """A file whose second read fails, as one of a network may."""
+
+        reads = 0
+
+        def read(self, size: int | None = -1) -> bytes:
+            self.reads += 1
+            if self.reads == 2:
+                raise TimeoutError
+            return super().read(size)
+
+    file = CorpusFile(str(tmp_path / "a.jsonl"), "jsonl", None)
+    source = Failing(content.encode())
+    reader = _core.DocumentReader(
+        file, bytepair.Reading(), ReadBounds(100, 16), source=source, size=len(content)
+    )
+    with pytest.raises((bytepair.errors.CorpusError, TimeoutError)):
+        list(reader)
+    assert list(reader) == []
+
+
+def test_rows_that_are_skipped_fill_a_batch_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": pa.array([b"\xff"] * 900, pa.binary())}), path)
+    reader = _core.DocumentReader(
+        CorpusFile(str(path), "parquet", None), bytepair.Reading(errors="skip"),
+        ReadBounds(100, 50), size=path.stat().st_size,
+    )  # fmt: skip
+    assert [len(skips) for *_, skips in reader] == [50] * 18

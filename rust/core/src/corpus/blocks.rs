@@ -95,15 +95,14 @@ impl CorpusFile {
 
     /// The error for this file when reading or decompressing it fails.
     fn unreadable(&self, error: &io::Error) -> Error {
-        let (path, is_damage) =
-            (self.path.display().to_string(), self.compression.is_damage(error));
+        let is_damage = self.compression.is_damage(error);
         let hint = match self.kind {
             _ if !is_damage => NO_HINT,
             FileKind::Text => FETCH_AGAIN,
             FileKind::Jsonl | FileKind::Lines => FETCH_AGAIN_OR_SKIP,
         };
         Error::of_io(error, |_| Error::Document {
-            place: path,
+            place: self.path.display().to_string(),
             reason: match stand_in_at(&self.path).filter(|_| is_damage) {
                 Some(reason) => reason,
                 None => Reason::new(format!("it cannot be read: {error}"), hint),
@@ -130,7 +129,8 @@ pub struct FilePlace {
 pub struct Bounds {
     /// A block has about this many bytes, at least 1.
     pub block_bytes: usize,
-    /// A line of more bytes is an error or skipped, as is a text of more bytes that cannot be cut.
+    /// The largest number of bytes of a line, or of a text that is read as a whole; a longer one is an
+    /// error or is skipped.
     pub document_bytes: usize,
 }
 
@@ -171,7 +171,7 @@ pub(crate) struct BlockReader {
     source: Option<Source>,
     bounds: Bounds,
     skips: bool,
-    /// The decompressed bytes of the current file that are still to be read, and whether there are none.
+    /// The decompressed bytes of the current file that are still to be read, and whether none are left.
     open: Option<Source>,
     is_ended: bool,
     /// Bytes that were read and are not in a block yet.
@@ -188,9 +188,10 @@ pub(crate) struct BlockReader {
 
 impl BlockReader {
     /// Read `files` from `place` on, whose position in the corpus is `position`; the compressed
-    /// bytes of the first one come from `source`, if there is one. Within the bounds, and if what
-    /// cannot be read is skipped: the rest of a line that is too long, and the damaged rest of a
-    /// compressed file, of which the last block says what the damage is.
+    /// bytes of the first file come from `source`, if there is one.
+    ///
+    /// With `skips`, a line that is too long and the damaged rest of a compressed file are skipped: a
+    /// block says which line, or what the damage is. Otherwise they are errors.
     pub(crate) fn new(
         files: Vec<CorpusFile>,
         source: Option<Source>,
@@ -204,7 +205,7 @@ impl BlockReader {
     /// The next block; `None` after the last file. Texts are cut at pretoken boundaries of
     /// `splitter`, if there is one. Fails with [`Error::Interrupted`] if this thread has to stop.
     ///
-    /// After any other error, the next block is the first one of the next file.
+    /// After an error, the next block is the first one of the next file.
     pub(crate) fn next(&mut self, splitter: Option<&Splitter>) -> Result<Option<FileBlock>> {
         if self.place.file >= self.files.len() {
             return Ok(None);
@@ -218,9 +219,7 @@ impl BlockReader {
         };
         if let Err(error) = self.read(splitter, &mut block) {
             let error = self.files[self.place.file].unreadable(&error);
-            if error != Error::Interrupted {
-                self.next_file();
-            }
+            self.next_file();
             return Err(error);
         }
         block.unpacked = self.unpacked;
@@ -247,28 +246,12 @@ impl BlockReader {
     /// or the rest of the file.
     fn read(&mut self, splitter: Option<&Splitter>, block: &mut FileBlock) -> io::Result<()> {
         let kind = self.files[self.place.file].kind;
-        let (bytes, is_text) = (&mut block.bytes, kind == FileKind::Text);
-        memory::extend(bytes, &self.rest)?;
-        self.rest.clear();
-        let mut searched = 0;
-        let cut = loop {
-            block.damage = self.fill(bytes)?;
-            let cut = if is_text {
-                splitter.and_then(|splitter| last_cut(splitter, bytes, searched))
-            } else {
-                memrchr(b'\n', &bytes[searched..]).map(|at| searched + at + 1)
-            };
-            block.is_too_long = cut.is_none() && bytes.len() > self.bounds.document_bytes;
-            if cut.is_some() || block.is_too_long || self.is_ended {
-                break cut;
-            }
-            // The next search stops here, so a text without a cut is not searched again and again. It
-            // overlaps by a window, because a cut at the end needs the character after it.
-            searched = bytes.len().saturating_sub(CUT_WINDOW_BYTES);
-        };
+        let is_text = kind == FileKind::Text;
+        let cut = self.fill_to_cut(splitter, is_text, block)?;
         if block.is_too_long && !is_text {
             return self.skip_line(block);
         }
+        let bytes = &mut block.bytes;
         if block.is_too_long {
             bytes.clear();
         } else if block.damage.is_some() && !is_text {
@@ -288,8 +271,36 @@ impl BlockReader {
         Ok(())
     }
 
-    /// Skip the rest of a line that is too long, of which the block has the start; or the rest of
-    /// the file, if nothing is skipped.
+    /// Read bytes until the block may be cut, is too long, or ends with the file. Returns the last cut.
+    fn fill_to_cut(
+        &mut self,
+        splitter: Option<&Splitter>,
+        is_text: bool,
+        block: &mut FileBlock,
+    ) -> io::Result<Option<usize>> {
+        let bytes = &mut block.bytes;
+        memory::extend(bytes, &self.rest)?;
+        self.rest.clear();
+        let mut searched = 0;
+        loop {
+            block.damage = self.fill(bytes)?;
+            let cut = if is_text {
+                splitter.and_then(|splitter| last_cut(splitter, bytes, searched))
+            } else {
+                memrchr(b'\n', &bytes[searched..]).map(|at| searched + at + 1)
+            };
+            block.is_too_long = cut.is_none() && bytes.len() > self.bounds.document_bytes;
+            if cut.is_some() || block.is_too_long || self.is_ended {
+                return Ok(cut);
+            }
+            // The next search stops here, so a text without a cut is not searched again and again. It
+            // overlaps by a window, because a cut at the end needs the character after it.
+            searched = bytes.len().saturating_sub(CUT_WINDOW_BYTES);
+        }
+    }
+
+    /// Skip the rest of a line that is too long and of which the block has the start. If nothing is
+    /// skipped, the block becomes the last of the file.
     fn skip_line(&mut self, block: &mut FileBlock) -> io::Result<()> {
         let place = &mut block.end;
         place.byte += std::mem::take(&mut block.bytes).len() as u64;

@@ -107,7 +107,8 @@ impl Documents {
         Ok(documents)
     }
 
-    /// The texts, with the start of each in [`bytes`](Self::bytes).
+    /// The texts, with the start of each in [`bytes`](Self::bytes). Fails if these are not UTF-8, as
+    /// they are unless the caller changes them.
     pub fn texts(&self) -> Result<impl Iterator<Item = (usize, &str)>> {
         let wrong = |at| Error::TextNotUtf8 { document: 0, at };
         let text = from_utf8(&self.bytes).map_err(|error| wrong(error.valid_up_to()))?;
@@ -116,7 +117,7 @@ impl Documents {
         Ok(spans.filter_map(|(start, &end)| Some((start, text.get(start..end)?))))
     }
 
-    /// The start of each text, and the end of the last one.
+    /// The start of each text, and the end of the last one. Fails if there is not enough memory.
     pub fn offsets(&self) -> Result<Vec<i64>> {
         let ends = self.ends.iter().map(|&end| i64::try_from(end).unwrap_or(i64::MAX));
         memory::collect(std::iter::once(0).chain(ends))
@@ -242,7 +243,7 @@ impl Documents {
         Err(Error::Document { place: place(), reason })
     }
 
-    /// End the current text, which begins at `start`. It must be UTF-8, or is made so.
+    /// End the current text, which begins at `start`. Invalid UTF-8 is replaced, or is an error.
     fn end(&mut self, start: usize, options: &DocumentOptions) -> Result<()> {
         if let Err(error) = from_utf8(&self.bytes[start..]) {
             if options.on_error != OnError::Replace {
@@ -293,6 +294,12 @@ impl Documents {
             }
         }
         chars
+    }
+
+    /// The number of bytes of text and of rows, which memory depends on: texts may be empty or skipped.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn weight(&self) -> usize {
+        self.bytes.len() + self.ends.len() + self.skipped.len()
     }
 
     /// Drop all documents; the next row is at this place.
@@ -410,7 +417,15 @@ impl DocumentReader {
 
     /// The documents of the next block, some of which may come before the first selected row;
     /// `None` at the end, and after an error.
+    ///
+    /// Fails if the file or a document cannot be read, unless it is skipped, or if no object has the
+    /// field.
     pub fn read(&mut self) -> Result<Option<Documents>> {
+        // Without files, no block follows an error.
+        self.next().inspect_err(|_| self.blocks.files.clear())
+    }
+
+    fn next(&mut self) -> Result<Option<Documents>> {
         while let Some(mut block) = self.blocks.next(None)? {
             self.unpacked = block.unpacked;
             let end_row = if block.is_last { u64::MAX } else { block.end.row };

@@ -13,13 +13,13 @@ use crate::count::job::{
 use crate::error::Result;
 
 /// The number of positions in the corpus that are reserved for a range of rows, whose size is known
-/// only after reading. A row of a table has room for 65,536 of them, about a terabyte of text.
+/// only after reading. A table holds positions of 48 bits: of 65,536 ranges, about a terabyte of text.
 const POSITIONS_PER_RANGE: u64 = 1 << 32;
 
-/// A thread counts texts, and checks whether to stop, after this many bytes of them.
+/// A thread counts texts, and checks whether to stop, after about this many bytes and texts.
 const REPORT_BYTES: usize = 1 << 20;
 
-/// A thread that waits for its turn holds about this many bytes of text, and one text.
+/// A thread that waits for its turn holds about this many bytes and texts, and one more text.
 const HELD_BYTES: usize = 1 << 25;
 
 impl Counter {
@@ -88,7 +88,7 @@ impl RowRanges<'_> {
         documents.start_at(start);
         self.column.for_each(range, &mut |row, text| {
             // Documents are counted when there are enough, before the next one is read.
-            if documents.bytes.len() >= held {
+            if documents.weight() >= held {
                 let next = FilePlace { row, ..start };
                 part.add(documents, next, false)?;
                 documents.start_at(next);

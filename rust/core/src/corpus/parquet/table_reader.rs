@@ -57,9 +57,7 @@ impl TableReader {
     fn fill(&mut self, documents: &mut Documents) -> Result<()> {
         documents.first_row = self.row;
         documents.unit = self.group.saturating_sub(1) as u64;
-        // Each text counts one more than its bytes, so that empty texts fill a block too.
-        while documents.bytes.len() + documents.ends.len() < self.options.bounds.block_bytes.max(1)
-        {
+        while documents.weight() < self.options.bounds.block_bytes.max(1) {
             match self.next() {
                 Ok(Some(text)) => {
                     let place = (self.column.path(0), self.row);
