@@ -272,10 +272,10 @@ pub(super) struct CountRows {
 
 impl CountRows {
     /// No rows, with capacity for about `rows` pretokens of `bytes` bytes in total.
-    pub(super) fn with_room_for_about(bytes: usize, rows: usize) -> Self {
-        let bytes = memory::with_room_for_about(bytes);
+    pub(super) fn with_capacity_about(bytes: usize, rows: usize) -> Self {
+        let bytes = memory::with_capacity_about(bytes);
         let (ends, numbers) =
-            (memory::with_room_for_about(rows), memory::with_room_for_about(rows));
+            (memory::with_capacity_about(rows), memory::with_capacity_about(rows));
         Self { bytes, ends, numbers }
     }
 
@@ -303,10 +303,9 @@ impl CountRows {
 //
 // Merges counted pretokens into `Counts`: distinct, in order of first occurrence.
 //
-// `push` is for the rows of a file, which must be distinct: a row that
-// breaks a rule fails at once, so a file that repeats its rows fails at the first repetition,
-// however many rows it claims to have. `add` sums the counts of repeated
-// pretokens.
+// `push` is for the rows of a file, which must be distinct: a row that breaks a rule fails at once, so
+// a file that repeats its rows fails at the first repetition, however many rows it claims to have. `add`
+// sums the counts of repeated pretokens.
 
 /// Builds counts row by row.
 #[derive(Default)]

@@ -1,5 +1,5 @@
-//! Counts the blocks of text files, which a shared reader gives out: so one large file, many small
-//! ones and compressed ones all keep all threads busy.
+//! Counts the blocks of text files. Threads take the blocks from one shared reader, so a large file,
+//! many small ones and compressed ones all keep all threads busy.
 
 use std::iter;
 use std::sync::atomic::Ordering;
@@ -34,17 +34,10 @@ impl Counter {
         on_progress: &mut OnProgress<'_>,
     ) -> Result<()> {
         let threads = parallel::worth(self.tables.len(), total_size(files));
-        let mut blocks = BlockReader::new(
-            files.to_vec(),
-            None,
-            options.documents.reading(),
-            reached.place,
-            self.position,
-        );
-        let is_whole = options.documents.doc_cap.is_none() && options.max_chars.is_none();
-        let cuts = is_whole && options.documents.on_error != OnError::Skip;
-        let splitter = cuts.then_some(&self.splitter);
-        // What the reader has read, which a report need not wait for.
+        let (place, reading) = (reached.place, options.documents.reading());
+        let mut blocks = BlockReader::new(files.to_vec(), None, reading, place, self.position);
+        let splitter = may_cut(options).then_some(&self.splitter);
+        // Copies of what the reader counts, so that a report does not wait for a read.
         let (packed, unpacked) = (Arc::clone(&blocks.packed), Mutex::new(Vec::new()));
         let next = || {
             let block = blocks.next(splitter).transpose()?;
@@ -53,7 +46,7 @@ impl Counter {
             }
             Some(block).filter(|block| !matches!(block, Err(Error::Interrupted)))
         };
-        let mut tally = FieldTally::of_rest(reached.place);
+        let mut tally = FieldTally::of_rest(place);
         let check = |(last, of_block): (Option<usize>, FieldTally)| {
             tally.add(of_block);
             let Some(file) = last else { return Ok(()) };
@@ -64,9 +57,7 @@ impl Counter {
             progress.unpacked = std::mem::take(&mut *lock(&unpacked));
             on_progress(progress)
         };
-        let count = |block: Result<FileBlock>, part: &mut PartCount<'_, '_>| {
-            count_block(block?, files, part)
-        };
+        let count = |block, part: &mut PartCount<'_, '_>| count_block(block, files, part);
         let is_careful = self.tables[0].is_careful;
         let job = CountJob::new(&self.splitter, options, is_careful, &mut self.counted, reached);
         let done = job.run(&mut self.tables[..threads], iter::from_fn(next), count, check, report);
@@ -75,12 +66,18 @@ impl Counter {
     }
 }
 
+/// Whether text files may be read in pieces: all of their text is counted, or the counting fails.
+fn may_cut(FileCountOptions { documents, max_chars }: &FileCountOptions) -> bool {
+    documents.doc_cap.is_none() && max_chars.is_none() && documents.on_error != OnError::Skip
+}
+
 /// Count the documents of a block. Returns their tally, and the file if the block is its last.
 fn count_block(
-    mut block: FileBlock,
+    block: Result<FileBlock>,
     files: &[CorpusFile],
     part: &mut PartCount<'_, '_>,
 ) -> Result<(Option<usize>, FieldTally)> {
+    let mut block = block?;
     let file = block.start.file;
     let mut documents = Documents::of(&mut block, &files[file], &part.job.options.documents)?;
     part.positions.start = block.position;

@@ -74,16 +74,16 @@ pub(super) struct CountJob<'a> {
     /// Whether documents are first split without counting, to find out if splitting fails.
     splits_first: bool,
     pub(super) turns: Option<Turns>,
-    /// Whether no further part is begun.
+    /// Whether no further part is started.
     is_closed: AtomicBool,
-    /// Whether parts are left in the middle.
+    /// Whether threads leave their parts in the middle.
     is_stopped: AtomicBool,
     /// What was counted, and the end of the last documents that were.
     counted: Mutex<(&'a mut CountTotals, &'a mut Reached)>,
 }
 
 impl<'a> CountJob<'a> {
-    /// A job that goes on where `reached` is. Parts are counted in turns if there is a limit, or if the
+    /// A job that continues at `reached`. Parts are counted in turns if there is a limit, or if the
     /// counter is careful; a careful counter also splits documents first, if the pattern may fail.
     pub(super) fn new(
         splitter: &'a Splitter,
@@ -109,8 +109,8 @@ impl<'a> CountJob<'a> {
     /// passes them to [`PartCount::add`]; what it returns goes to `take`, in the order of the parts.
     /// `on_progress` is called regularly.
     ///
-    /// Returns the error of the first part that has one, after which no further part is begun. An error
-    /// of `take` or `on_progress` also stops the parts that are being counted.
+    /// Fails with the error of the first part that has one, or else of `take` or `on_progress`. After an
+    /// error no further part is started, and threads leave their parts in the middle.
     pub(super) fn run<P: Send, R: Send>(
         &self,
         tables: &mut [CountTable],
@@ -128,31 +128,35 @@ impl<'a> CountJob<'a> {
             let table = table.as_deref_mut().expect("there is a table for each thread");
             self.count_part(table, number, |of_part| count(part, of_part))
         };
-        let (mut first, mut reported) = (Ok(()), Instant::now());
-        let sink = |part: Option<Result<Option<R>>>| {
+        let mut reported = Instant::now();
+        let mut receive = |part: Option<Result<Option<R>>>| -> Result<()> {
             let is_due = part.is_none() || reported.elapsed() >= POLL_INTERVAL;
-            let mut done = match part {
-                Some(Ok(Some(part))) => take(part),
-                Some(Err(error)) => Err(error),
-                Some(Ok(None)) | None => Ok(()),
-            };
-            if is_due && done.is_ok() && first.is_ok() {
-                done = on_progress(self.progress());
+            part.transpose()?.flatten().map_or(Ok(()), &mut take)?;
+            if is_due {
+                on_progress(self.progress())?;
                 reported = Instant::now();
             }
-            if done.is_err() && first.is_ok() {
-                self.is_closed.store(true, Ordering::Relaxed);
-                self.is_stopped.store(true, Ordering::Relaxed);
-                first = done;
+            Ok(())
+        };
+        let mut first = Ok(());
+        let sink = |part| {
+            if first.is_ok() {
+                first = receive(part).inspect_err(|_| self.stop());
             }
-            // A text may take minutes then, so the threads leave it in the middle.
+            // Where splitting may fail, a single text may take minutes, so threads leave it in the middle.
             if self.splitter.may_fail() { first.clone() } else { Ok(()) }
         };
         parallel::ordered(parts, threads, 0, |_| 0, table, work, sink)?;
         first.and_then(|()| on_progress(self.progress()))
     }
 
-    /// Count a part; returns nothing if it was not needed to its end.
+    /// Start no further part, and let threads leave theirs in the middle.
+    fn stop(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        self.is_stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Count a part. Returns `None` if the part was left in the middle because the rest is not needed.
     fn count_part<R>(
         &self,
         table: &mut CountTable,
@@ -173,10 +177,10 @@ impl<'a> CountJob<'a> {
         Err(error)
     }
 
-    /// Drop the documents beyond the limit. Returns whether there are more characters than that.
+    /// Drop the documents beyond the limit in characters. Returns whether it is exceeded.
     fn limit(&self, documents: &mut Documents) -> bool {
         let Some(most) = self.options.max_chars else { return false };
-        // After the turn that exceeds the limit there is none, so the difference is not negative.
+        // No part has a turn after the one that exceeds the limit, so this does not underflow.
         let chars = &mut lock(&self.counted).1.chars;
         *chars += documents.limit(most - *chars);
         *chars > most
@@ -185,8 +189,12 @@ impl<'a> CountJob<'a> {
     /// The progress so far, without what was read.
     fn progress(&self) -> CountProgress {
         let (CountTotals { texts, text_bytes, .. }, Reached { chars, .. }) = &*lock(&self.counted);
-        let (packed, unpacked) = Default::default();
-        CountProgress { texts: *texts, text_bytes: *text_bytes, chars: *chars, packed, unpacked }
+        CountProgress {
+            texts: *texts,
+            text_bytes: *text_bytes,
+            chars: *chars,
+            ..Default::default()
+        }
     }
 }
 

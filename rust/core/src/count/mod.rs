@@ -60,7 +60,8 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// An empty counter with the given pattern, for `threads` threads.
+    /// An empty counter with the given pattern, for `threads` threads. Fails if the pattern is invalid,
+    /// or if there is not enough memory.
     pub fn new(pattern: &Pattern, threads: usize) -> Result<Self> {
         let splitter = Splitter::new(pattern)?;
         let threads = threads.clamp(1, parallel::MAX_THREADS);
@@ -147,7 +148,7 @@ impl Counter {
     /// The texts with their positions in the corpus. Long texts are cut where that does not change
     /// their pretokens, so several threads can share one.
     fn pieces<'t>(&self, texts: &[&'t str]) -> Result<Vec<(&'t str, u64)>> {
-        let mut pieces = memory::with_room(texts.len())?;
+        let mut pieces = memory::with_capacity(texts.len())?;
         let mut offset = self.position;
         for &text in texts {
             let mut rest = text;
@@ -179,8 +180,8 @@ impl Counter {
         std::mem::take(&mut self.counted.skips)
     }
 
-    /// Add up the tables of the threads. Fails only if there is a memory limit, and a file cannot
-    /// be written or read.
+    /// Add up the tables of the threads. Fails if there is not enough memory, or if there is a memory
+    /// limit and a file cannot be written or read.
     pub fn finish(mut self) -> Result<Counts> {
         let Some(spill) = self.tables[0].spill.clone() else { return table::merge(self.tables) };
         let (threads, memory) = (self.tables.len(), self.tables.iter().map(CountTable::memory));

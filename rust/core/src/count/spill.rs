@@ -177,9 +177,8 @@ fn read_row(rows: &mut BufReader<impl Read>, pretoken: &mut Vec<u8>) -> io::Resu
 
 // ---------------------------------------------------------------------------- counts in files
 //
-// Collects rows into `Counts`, which stay in files if they exceed the memory limit.
-//
-// Each file is unlinked once it is mapped, so none is left over.
+// Collects rows into `Counts`, which stay in files if they exceed the memory limit. Each file is
+// unlinked once it is mapped, so none is left over.
 
 /// The files of the pretokens, of their ends and of their counts.
 const COLUMNS: [&str; 3] = ["pretokens", "ends", "counts"];

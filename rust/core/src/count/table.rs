@@ -189,7 +189,7 @@ pub(super) fn merge(mut tables: Vec<CountTable>) -> Result<Counts> {
         }));
         tables[1..].rotate_right(1);
     }
-    // Nothing is looked up any more.
+    // The indices are not used below.
     for table in &mut tables {
         table.long.index = RowIndex::default();
     }
@@ -201,7 +201,7 @@ pub(super) fn merge(mut tables: Vec<CountTable>) -> Result<Counts> {
 /// The rows of tables without common pretokens, in order of first occurrence.
 fn in_order(tables: Vec<ShortRows>, long: &[LongRows]) -> Result<Counts> {
     let rows = tables.iter().map(|table| table.rows.len()).max().unwrap_or(0);
-    let mut counts = CountRows::with_room_for_about(rows * 8, rows);
+    let mut counts = CountRows::with_capacity_about(rows * 8, rows);
     let mut short = by_first_seen(tables.into_iter().map(ShortRows::into_rows));
     let mut long = by_first_seen(long.iter().map(LongRows::iter));
     let mut next = (short.next(), long.next());
@@ -476,7 +476,7 @@ impl LongRows {
     }
 }
 
-/// An index of rows with these hashes, with room for `rows` rows.
+/// An index of rows with these hashes, with capacity for `rows` rows.
 #[cold]
 fn index_of(hashes: impl Iterator<Item = u64>, rows: usize) -> Result<RowIndex> {
     if rows > RowIndex::ROWS {

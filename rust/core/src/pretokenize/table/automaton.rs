@@ -15,8 +15,8 @@
 //! would find first. Since the next character is known, lookahead by one character is exact; the
 //! end of the text counts as a character.
 //!
-//! The steps of a pattern become one automaton, the product of theirs ([`Automaton::then`]): to a later
-//! step, the end of a piece of the first step is the end of the text.
+//! A pattern in steps has one automaton, the product of those of its steps ([`Automaton::then`]). A later
+//! step splits the pieces of the earlier ones: where such a piece ends, the text ends for the later step.
 
 use std::collections::HashMap;
 
@@ -36,18 +36,18 @@ pub(super) struct Automaton {
     symbols: usize,
 }
 
-/// The effect of a symbol in a state. In the product of several steps, the text is a piece of theirs.
+/// The effect of a symbol in a state. In a product, the matches are those of the last step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Transition {
     /// The next state.
     pub(super) next: usize,
     /// Whether a match that is not empty ends before the symbol.
     pub(super) matched: bool,
-    /// The next state if a pretoken ends before the symbol.
+    /// The next state if a pretoken begins with the symbol; dead if no match begins with it.
     pub(super) first: usize,
     /// The next state if no match covers the symbol.
     pub(super) skipped: usize,
-    /// Whether a piece of an earlier step ends before the symbol.
+    /// In a product: whether a piece of the earlier steps ends before the symbol.
     pub(super) divides: bool,
 }
 
@@ -56,7 +56,7 @@ impl Automaton {
     pub(super) const DEAD: usize = 0;
     /// The state before the first character; no other position has it.
     pub(super) const START: usize = 1;
-    /// The same state after characters that no match covers.
+    /// The state after characters that no match covers, in the automaton of one step.
     const SKIPPED: usize = 2;
 
     /// Build the automaton of one step; `None` if it would be too large.
@@ -116,22 +116,23 @@ impl Automaton {
 
     /// The states from which the text may go on so that no further match ends.
     pub(super) fn states_that_may_fail(&self) -> Vec<bool> {
-        self.states_before(|step, fails| {
+        self.states_with(|step, fails| {
             !step.matched && (step.next == Self::DEAD || fails[step.next])
         })
     }
 
-    /// The states with a transition for which `holds`, which gets the states that are known so far.
-    fn states_before(&self, holds: impl Fn(&Transition, &[bool]) -> bool) -> Vec<bool> {
-        let mut found = vec![false; self.count()];
+    /// The states with a transition that satisfies a condition. The condition also gets the states that
+    /// are in the result so far, and is tested until no state is added.
+    fn states_with(&self, condition: impl Fn(&Transition, &[bool]) -> bool) -> Vec<bool> {
+        let mut states = vec![false; self.count()];
         loop {
-            let before = found.clone();
+            let before = states.clone();
             // Most transitions lead to a state with a higher number, so few rounds are needed.
             for (state, steps) in self.steps.chunks(self.symbols).enumerate().rev() {
-                found[state] = found[state] || steps.iter().any(|step| holds(step, &found));
+                states[state] = states[state] || steps.iter().any(|step| condition(step, &states));
             }
-            if found == before {
-                return found;
+            if states == before {
+                return states;
             }
         }
     }
@@ -143,16 +144,17 @@ impl Automaton {
 type Pair = (usize, usize);
 
 impl Automaton {
-    /// The automaton that splits the pieces of this one, which is that of one step, by `later`.
+    /// The automaton that splits by this one, which is of a single step, and the pieces by `later`.
     ///
-    /// `None` if it would be too large, if more than the next character decides whether a piece ends, or
-    /// if a pretoken may start within a piece where it matters how far the start of the piece is: the
-    /// splitter always starts at [`START`](Self::START).
+    /// `None` if the product would be too large, or if more than the next character decides whether a
+    /// piece ends. Also `None` if a pretoken may start within a piece at a place where the state of this
+    /// automaton depends on the text before it: the splitter always starts at [`START`](Self::START).
     pub(super) fn then(&self, later: &Self) -> Option<Self> {
         let symbols = self.symbols;
         let mut states: Vec<Pair> = vec![(Self::DEAD, Self::DEAD), (Self::START, Self::START)];
         let mut numbers: HashMap<Pair, usize> = states.iter().copied().zip(0..).collect();
         let dead = Transition { next: 0, matched: false, first: 0, skipped: 0, divides: false };
+        // For each transition, whether a splitter that starts before its symbol is in the right state.
         let (mut steps, mut may_start) = (vec![dead; symbols], vec![true; symbols]);
         while steps.len() < states.len() * symbols {
             let (piece, state) = states[steps.len() / symbols];
@@ -180,8 +182,8 @@ impl Automaton {
         starts.all(|(starts, may)| may || !starts).then_some(product)
     }
 
-    /// What a symbol does to a piece: the state after it, and whether the piece ends before it. `None` if
-    /// the characters that follow decide.
+    /// The state after a symbol, and whether a piece ends before the symbol. `None` if the characters
+    /// after the symbol decide that.
     fn piece(&self, state: usize, symbol: usize) -> Option<(usize, bool)> {
         let step = self.step(state, symbol);
         let is_match = step.first != Self::DEAD;
@@ -194,7 +196,7 @@ impl Automaton {
         }
     }
 
-    /// The effect of a symbol in a piece, which may end before it.
+    /// The effect of a symbol in the pieces of another automaton. `ends`: whether a piece ends before it.
     fn within(&self, state: usize, symbol: usize, ends: bool) -> Transition {
         if !ends {
             return self.step(state, symbol);
@@ -203,12 +205,12 @@ impl Automaton {
         Transition { next: Self::DEAD, matched, divides: true, ..self.step(Self::START, symbol) }
     }
 
-    /// The same without states that no match follows.
+    /// The same automaton, which is dead as soon as no match can follow.
     fn pruned(mut self) -> Self {
-        let live = self.states_before(|step, live| step.matched || live[step.next]);
+        let live = self.states_with(|step, live| step.matched || live[step.next]);
         for step in &mut self.steps {
-            let left = |state| if live[state] { state } else { Self::DEAD };
-            (step.next, step.first) = (left(step.next), left(step.first));
+            let pruned = |state| if live[state] { state } else { Self::DEAD };
+            (step.next, step.first) = (pruned(step.next), pruned(step.first));
         }
         self
     }
@@ -220,25 +222,26 @@ impl Automaton {
         let each = self.steps.iter().enumerate();
         each.map(|(at, step)| {
             let is_last_match = step.matched && (step.next == Self::DEAD || fails[step.next]);
-            let ends_text = step.divides || step.first != Self::DEAD;
-            is_last_match || (ends_text && uncovered[at / self.symbols])
+            let ends_uncovered = step.divides || step.first != Self::DEAD;
+            is_last_match || (ends_uncovered && uncovered[at / self.symbols])
         })
         .collect()
     }
 
-    /// The states in which text may be that no match covers, and the start.
+    /// The states in which it may be that no match covers the text before; the start is one of them.
+    /// `fails` are the [states that may fail](Self::states_that_may_fail).
     pub(super) fn uncovered_states(&self, fails: &[bool]) -> Vec<bool> {
-        let (mut found, mut left) = (vec![false; self.count()], vec![Self::START]);
-        while let Some(state) = left.pop() {
-            if std::mem::replace(&mut found[state], true) {
+        let (mut uncovered, mut queue) = (vec![false; self.count()], vec![Self::START]);
+        while let Some(state) = queue.pop() {
+            if std::mem::replace(&mut uncovered[state], true) {
                 continue;
             }
             let steps = &self.steps[state * self.symbols..][..self.symbols];
             let is_covered =
                 |step: &Transition| step.divides || (step.next != Self::DEAD && !fails[step.next]);
-            left.extend(steps.iter().filter(|step| !is_covered(step)).map(|step| step.skipped));
+            queue.extend(steps.iter().filter(|step| !is_covered(step)).map(|step| step.skipped));
         }
-        found
+        uncovered
     }
 }
 
@@ -296,12 +299,3 @@ impl<'p> Threads<'p> {
         (left, false)
     }
 }
-
-/// A pretoken ends before this character, which begins the next one.
-pub(super) const EMIT: u32 = 1;
-/// A plain step must follow: no match continues with this character, and [`EMIT`] does not apply.
-pub(super) const STOP: u32 = 2;
-/// A match, or text that no match covers, ends before this character.
-pub(super) const MATCH: u32 = 4;
-/// The number of these bits.
-pub(super) const FLAG_BITS: u32 = 3;

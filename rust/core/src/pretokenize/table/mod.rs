@@ -13,7 +13,7 @@
 //!   from the start of the pretoken follows.
 //!
 //! As with regular expressions, text that no match covers is a pretoken, and an empty match is
-//! ignored. A pattern in steps has one automaton as well.
+//! ignored. The automata of the steps of a pattern are joined to one.
 
 mod automaton;
 mod classes;
@@ -26,7 +26,7 @@ use std::collections::HashSet;
 use crate::error::Result;
 use crate::pretokenize::ends::{Boundary, PretokenEnds};
 use crate::search::Budget;
-use automaton::{Automaton, EMIT, FLAG_BITS, MATCH, STOP};
+use automaton::Automaton;
 use classes::Classes;
 use program::Program;
 
@@ -35,13 +35,22 @@ use program::Program;
 pub(super) struct TableSplitter {
     classes: Classes,
     automaton: Automaton,
-    /// By state and class: the index of the row of the next state, shifted left, and three bits.
+    /// By state and class: the index of the row of the next state, shifted left, and three flags.
     entries: Vec<u32>,
     /// By the classes of two characters: the kind of the position between them.
     boundaries: Vec<Boundary>,
-    /// Whether it may read any length of text without a match, as `a+b|a` does, at each position.
+    /// Whether the search at each position may read any length of text in vain, as for `a+b|a`.
     pub(super) reads_far: bool,
 }
+
+/// A flag of an entry: a pretoken ends before this character, which begins the next one.
+const EMIT: u32 = 1;
+/// A plain step must follow: no match continues with this character, and [`EMIT`] does not apply.
+const STOP: u32 = 2;
+/// A match, or text that no match covers, ends before this character.
+const MATCH: u32 = 4;
+/// The number of these flags.
+const FLAG_BITS: u32 = 3;
 
 /// The automata of more steps are not joined.
 const MAX_STEPS: usize = 8;
@@ -166,7 +175,7 @@ impl TableSplitter {
             if step.divides {
                 return Ok(at);
             }
-            // Most characters of long text without a match begin none.
+            // Most characters of long text without a match begin no match either.
             if step.next != Automaton::DEAD
                 && let Some(end) = self.find(text, at, state, dead_ends)?
             {
