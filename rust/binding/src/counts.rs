@@ -1,10 +1,11 @@
 //! `Counter` and `Counts`: texts to distinct pretokens, between counting and training.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use bytepair::corpus::FilePlace;
 use bytepair::corpus::parquet::TextColumn;
+use bytepair::parallel::lock;
 use bytepair::{CountProgress, CountsFile, Pattern, Reached, memory};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -101,15 +102,14 @@ impl PyCounts {
     /// Read the counts of a parquet file.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf, pattern: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let inner = py.detach(|| CountsFile::open(path)?.counts());
-        let inner = inner.map_err(|e| errors::python(&e))?;
+        let inner = errors::checked(py.detach(|| CountsFile::open(path)?.counts()))?;
         Ok(Self { pattern: rules::pattern_of(pattern)?, inner })
     }
 
     /// Write the counts to a parquet file, with this metadata.
     fn save(&self, py: Python<'_>, path: PathBuf, metadata: Metadata) -> PyResult<()> {
         let metadata: Vec<_> = metadata.iter().map(|(key, value)| (&**key, &**value)).collect();
-        py.detach(|| self.inner.save(path, &metadata)).map_err(|e| errors::python(&e))
+        errors::checked(py.detach(|| self.inner.save(path, &metadata)))
     }
 
     /// The sums of the counts of two corpora with the same pattern.
@@ -155,16 +155,12 @@ pub(crate) struct PyCounter {
 }
 
 impl PyCounter {
-    fn lock(&self) -> MutexGuard<'_, Option<bytepair::Counter>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn with<T: Send>(
         &self,
         py: Python<'_>,
         action: impl FnOnce(&mut bytepair::Counter) -> bytepair::Result<T> + Send,
     ) -> PyResult<T> {
-        errors::checked(py.detach(|| self.lock().as_mut().map(action)).ok_or_else(finished)?)
+        errors::checked(py.detach(|| lock(&self.inner).as_mut().map(action)).ok_or_else(finished)?)
     }
 
     /// Count files from a position on, and note where that ended.
@@ -186,7 +182,7 @@ impl PyCounter {
             };
             count(counter, &mut reached, &mut report)
         });
-        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = Some(reached);
+        *lock(&self.reached) = Some(reached);
         interrupt::or(done)
     }
 }
@@ -282,8 +278,7 @@ impl PyCounter {
     /// with the number of characters counted up to it, the number of documents skipped, and the first
     /// of them.
     fn take_reached(&self, py: Python<'_>) -> PyResult<Option<(Place, u64, Vec<Skipped>)>> {
-        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Reached { place, chars }) = reached else { return Ok(None) };
+        let Some(Reached { place, chars }) = lock(&self.reached).take() else { return Ok(None) };
         let skips = self.with(py, |counter| Ok(counter.take_skips()))?;
         let first = skips.first.into_iter().map(skipped).collect();
         let place = (place.file, place.byte, place.line, place.row, chars);
@@ -310,7 +305,7 @@ impl PyCounter {
 
     /// The counts; the counter cannot be used afterwards.
     fn finish(&self, py: Python<'_>) -> PyResult<PyCounts> {
-        let counts = py.detach(|| self.lock().take().map(bytepair::Counter::finish));
+        let counts = py.detach(|| lock(&self.inner).take().map(bytepair::Counter::finish));
         let counts = errors::checked(counts.ok_or_else(finished)?)?;
         Ok(PyCounts::new(self.pattern.clone(), counts))
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use bytepair::corpus::parquet::{self, ReadSeek, TableReader, TextColumn};
 use bytepair::corpus::{
@@ -10,6 +10,7 @@ use bytepair::corpus::{
     FileKind, OnError, SkippedRows,
 };
 use bytepair::formats::ranks::RankFile;
+use bytepair::parallel::lock;
 use bytepair::{CountsFile, FileCountOptions};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
@@ -147,12 +148,6 @@ impl FileReader {
     }
 }
 
-impl PyDocumentReader {
-    fn lock(&self) -> MutexGuard<'_, FileReader> {
-        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 #[pymethods]
 impl PyDocumentReader {
     /// Read a file of the kind `"text"`, `"jsonl"`, `"lines"` or `"parquet"`.
@@ -197,7 +192,7 @@ impl PyDocumentReader {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<DocumentBatch<'py>>> {
         arrays::ready(py)?;
         py.check_signals()?;
-        let read = errors::checked(py.detach(|| self.lock().read()));
+        let read = errors::checked(py.detach(|| lock(&self.reader).read()));
         let Some(documents) = interrupt::or(read)? else { return Ok(None) };
         let offsets = errors::checked(documents.offsets())?.into_pyarray(py);
         let skips = documents.skipped.into_iter().map(skipped).collect();
@@ -208,7 +203,7 @@ impl PyDocumentReader {
     /// The number of rows of a parquet file, according to its footer, or 0; of other files, the number
     /// of bytes read, before decompression; and the number of decompressed bytes that were read.
     fn progress(&self, py: Python<'_>) -> (usize, u64, u64) {
-        py.detach(|| match &mut *self.lock() {
+        py.detach(|| match &mut *lock(&self.reader) {
             FileReader::Blocks(reader) => (0, reader.packed(), reader.unpacked()),
             FileReader::Table(reader) => (reader.rows(), 0, 0),
         })
