@@ -22,7 +22,7 @@ use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, Vocabulary, check_size};
 pub const TEXT_BYTES: &str = "text_bytes";
 
 /// The name of the note that tells how the merges across spaces were learnt.
-pub const SUPERWORDS: &str = "superwords";
+const SUPERWORDS: &str = "superwords";
 
 /// Truncate a tokenizer to `vocab_size` ids, special tokens included. The result is what training
 /// for that size produces.
@@ -175,17 +175,7 @@ pub fn train_initial(
     options: &TrainOptions,
 ) -> Result<Trained> {
     let splitter = Splitter::new(pattern)?;
-    for token in initial {
-        let mut pretokens = Vec::new();
-        splitter.for_each(token, |pretoken| pretokens.push(pretoken.to_owned()))?;
-        if pretokens.len() != 1 {
-            let reason = format!(
-                "the initial token {token:?} is not one pretoken, so no text contains it as a \
-                 token: the pattern splits it into {pretokens:?}"
-            );
-            return Err(Error::Vocabulary { reason: reason.into() });
-        }
-    }
+    initial.iter().try_for_each(|token| check_pretoken(token, &splitter))?;
     let mut once = initial.to_vec();
     once.sort_unstable();
     once.dedup();
@@ -211,6 +201,20 @@ pub fn train_initial(
         return Err(Error::vocabulary(text, hint));
     }
     Ok(first)
+}
+
+/// Fails if an initial token is not one pretoken.
+fn check_pretoken(token: &str, splitter: &Splitter) -> Result<()> {
+    let mut pretokens = Vec::new();
+    splitter.for_each(token, |pretoken| pretokens.push(pretoken))?;
+    if pretokens.len() == 1 {
+        return Ok(());
+    }
+    let reason = format!(
+        "the initial token {token:?} is not one pretoken, so no text contains it as a token: the \
+         pattern splits it into {pretokens:?}"
+    );
+    Err(Error::Vocabulary { reason: reason.into() })
 }
 
 /// The names of the special tokens, in the order of their ids.

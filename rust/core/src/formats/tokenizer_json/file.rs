@@ -73,6 +73,17 @@ fn check_dropout(model: &JsonNode<'_>, lossy: bool) -> Result<()> {
     }
 }
 
+fn start_symbols(model: &JsonNode<'_>, ids: &IdsByName<'_>) -> Result<StartSymbols> {
+    let unknown: Option<String> = model.field("unk_token", Some(None))?;
+    Ok(StartSymbols {
+        prefix: model.field("continuing_subword_prefix", Some(String::new()))?,
+        suffix: model.field("end_of_word_suffix", Some(String::new()))?,
+        unknown: unknown.and_then(|name| ids.get(&*name).copied()),
+        fuse_unknown: model.field("fuse_unk", Some(false))?,
+        byte_fallback: model.field("byte_fallback", Some(false))?,
+    })
+}
+
 /// The byte that a name such as `<0x0A>` stands for.
 pub(super) fn byte_of(name: &str) -> Option<u8> {
     let digits = name.strip_prefix("<0x")?.strip_suffix('>')?;
@@ -83,7 +94,7 @@ pub(super) fn byte_of(name: &str) -> Option<u8> {
 // ---------------------------------------------------------------------------- reading
 
 impl<'a> File<'a> {
-    /// With `lossy`, a dropout is ignored.
+    /// Read the fields of a file. With `lossy`, a dropout is ignored.
     pub(super) fn read(
         document: &Document<'_>,
         entries: &'a Entries<'_>,
@@ -91,14 +102,7 @@ impl<'a> File<'a> {
     ) -> Result<Self> {
         let (ids, model) = (tables::by_name(entries)?, document.model());
         check_dropout(&model, lossy)?;
-        let unknown: Option<String> = model.field("unk_token", Some(None))?;
-        let symbols = StartSymbols {
-            prefix: model.field("continuing_subword_prefix", Some(String::new()))?,
-            suffix: model.field("end_of_word_suffix", Some(String::new()))?,
-            unknown: unknown.and_then(|name| ids.get(&*name).copied()),
-            fuse_unknown: model.field("fuse_unk", Some(false))?,
-            byte_fallback: model.field("byte_fallback", Some(false))?,
-        };
+        let symbols = start_symbols(&model, &ids)?;
         let ignore_merges = model.field("ignore_merges", Some(false))?;
         let mut added = fields::read_added_tokens(document.field("added_tokens"), &ids)?;
         let mut notes = notes(document);
@@ -228,10 +232,10 @@ fn notes(document: &Document<'_>) -> BTreeMap<String, String> {
         ("padding", PADDING_NOTE),
         ("truncation", TRUNCATION_NOTE),
     ];
-    let noted = |(field, note): (&'static str, &str)| {
+    let note = |(field, note): (&'static str, &str)| {
         Some((note.to_owned(), document.field(field)?.value.to_string()))
     };
     let without = document.field("decoder").is_none();
     let without = without.then(|| (DECODER_NOTE.to_owned(), "null".to_owned()));
-    fields.into_iter().filter_map(noted).chain(without).collect()
+    fields.into_iter().filter_map(note).chain(without).collect()
 }

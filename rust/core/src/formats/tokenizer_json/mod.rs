@@ -2,10 +2,10 @@
 //!
 //! Each part of a file is either read exactly or is an error that names it: an approximation would
 //! give the right ids for most texts, and its wrong ids would go unnoticed. Reading is a straight
-//! line: the bytes are recognized (`document`), each field becomes a value (`fields`,
-//! `pre_tokenizer`, and the tables of the model: `file`), and the parts of a tokenizer are built of them. Most files have one of two forms, for which there
-//! are fast ways: their tokens are bytes (`bytes`), or characters with byte fallback and U+2581 for
-//! spaces (`spaces`). All others have the general form: their tokens are names (`bytes`). `write` goes the other way.
+//! line: `json` parses the bytes, `fields`, `pre_tokenizer` and `tables` turn each field into a value,
+//! and `file` collects them. Then one of three forms builds the parts of a tokenizer: tokens are bytes
+//! (`bytes`), or characters with byte fallback and U+2581 for spaces (`spaces`), or, in all other files,
+//! names (`bytes`). The first two are fast. `write` goes the other way.
 
 mod bytes;
 mod fields;

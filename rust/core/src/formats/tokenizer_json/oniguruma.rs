@@ -146,17 +146,8 @@ pub fn from_oniguruma(regex: &str, place: &str) -> Result<String> {
     let mut groups: Vec<Vec<String>> = vec![Vec::new()];
     let mut at = 0;
     while at < regex.len() {
-        let (written, length) = token(&regex[at..]).ok_or_else(|| {
-            let part: String = regex[at..].chars().take(12).collect();
-            let count = regex[..at].chars().count();
-            unsupported(
-                place,
-                format!(
-                    "the pattern contains {part:?} at character {count}, which bytepair does not \
-                     translate from Oniguruma, the engine of tokenizers"
-                ),
-            )
-        })?;
+        let (written, length) =
+            token(&regex[at..]).ok_or_else(|| unsupported(place, untranslated(regex, at)))?;
         let token = &regex[at..at + length];
         at += length;
         if token == ")" {
@@ -174,6 +165,16 @@ pub fn from_oniguruma(regex: &str, place: &str) -> Result<String> {
         [pattern] => Ok(pattern.concat()),
         _ => Err(unsupported(place, "the pattern has an unclosed (")),
     }
+}
+
+/// Why an expression is refused that has no translation from a byte on.
+fn untranslated(regex: &str, at: usize) -> String {
+    let (before, rest) = regex.split_at(at);
+    let (count, part) = (before.chars().count(), rest.chars().take(12).collect::<String>());
+    format!(
+        "the pattern contains {part:?} at character {count}, which bytepair does not translate from \
+         Oniguruma, the engine of tokenizers"
+    )
 }
 
 /// The token at the start of an expression: how it is written here, and its length there.

@@ -33,7 +33,7 @@ pub(super) fn read(node: &JsonNode<'_>) -> Result<Vec<PreTokenizerStep>> {
 }
 
 /// The steps as patterns that split text, where the matches are the same: `Punctuation`, groups of three
-/// digits, and the steps behind a `ByteLevel`, which are moved in front of it if they match characters
+/// digits, and the steps after a `ByteLevel`, which are moved in front of it if they match characters
 /// that stand for themselves.
 ///
 /// `Digits` is moved as well. It also splits at some bytes of characters that are not of ASCII, so it
@@ -225,8 +225,8 @@ fn unescaped(regex: &str) -> Option<String> {
 
 /// The text up to the next place where a pattern matches, if it matches no characters.
 ///
-/// The repetition is lazy, since the engine remembers a place for each turn of a greedy one, and has
-/// room for a limited number of them.
+/// The repetition is lazy, since the engine remembers a place for each turn of a greedy one, and can
+/// remember a limited number of them.
 fn between(regex: &str) -> String {
     format!("(?s:.)+?(?={regex}|$)")
 }

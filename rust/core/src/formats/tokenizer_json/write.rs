@@ -183,10 +183,10 @@ struct Tokens {
     added: Vec<AddedToken>,
     /// The added tokens that cannot be written, since their name is the name of another token.
     lookalikes: Vec<AddedToken>,
-    /// The added tokens that are listed in the vocabulary, although they are no ordinary tokens. Those
-    /// that follow it are not, since `tokenizers` numbers them so; but it does not find the unknown
-    /// token among them, so that one is listed, with those before it.
-    listed: Vec<AddedToken>,
+    /// The added tokens that are written to the vocabulary, although they are no ordinary tokens. Those
+    /// whose ids follow it are not, since `tokenizers` numbers them so. But it does not find the unknown
+    /// token among them, so this one is, with those before it.
+    in_vocabulary: Vec<AddedToken>,
 }
 
 impl Tokens {
@@ -196,15 +196,15 @@ impl Tokens {
         let (added, lookalikes): (Vec<_>, Vec<_>) = added_tokens(parts)
             .into_iter()
             .partition(|token| ids.get(token.content.as_str()).is_none_or(|id| *id == token.id));
-        let mut listed = added.clone();
-        listed.retain(|token| !names.contains_key(&token.id));
+        let mut in_vocabulary = added.clone();
+        in_vocabulary.retain(|token| !names.contains_key(&token.id));
         let size = names.len() + usize::from(empty_token(parts).is_some());
         let unknown = parts.rules.symbols.as_ref().and_then(|symbols| symbols.unknown);
-        let last = listed.iter().enumerate().rposition(|(place, token)| {
+        let last = in_vocabulary.iter().enumerate().rposition(|(place, token)| {
             token.id as usize != size + place || Some(token.id) == unknown
         });
-        listed.truncate(last.map_or(0, |place| place + 1));
-        Self { names, added, lookalikes, listed }
+        in_vocabulary.truncate(last.map_or(0, |place| place + 1));
+        Self { names, added, lookalikes, in_vocabulary }
     }
 }
 
@@ -214,11 +214,11 @@ fn model(parts: &TokenizerParts, tokens: Tokens) -> Result<WrittenModel> {
         MergeRule::Ranks => Cow::Owned(pairs_of_ranks(&parts.vocabulary)?),
         MergeRule::Merges { .. } | MergeRule::Characters => Cow::Borrowed(&*parts.merges),
     };
-    let settings = settings(parts, &tokens.listed, &pairs)?;
+    let settings = settings(parts, &tokens.in_vocabulary, &pairs)?;
     let merges = merges(&tokens.names, &pairs);
     let mut names = tokens.names;
     names.extend(empty_token(parts).map(|id| (id, String::new())));
-    names.extend(tokens.listed.into_iter().map(|token| (token.id, token.content)));
+    names.extend(tokens.in_vocabulary.into_iter().map(|token| (token.id, token.content)));
     let vocab = names.into_iter().map(|(id, name)| (name, id)).collect();
     Ok(WrittenModel { settings, vocab, merges })
 }
@@ -239,7 +239,7 @@ fn merges(names: &BTreeMap<u32, String>, pairs: &[(u32, u32)]) -> Vec<Value> {
 /// The small fields of the model.
 fn settings(
     parts: &TokenizerParts,
-    listed: &[AddedToken],
+    in_vocabulary: &[AddedToken],
     merges: &[(u32, u32)],
 ) -> Result<Vec<(&'static str, Value)>> {
     let symbols = parts.rules.symbols.clone().unwrap_or_default();
@@ -254,7 +254,7 @@ fn settings(
         ("end_of_word_suffix", json!(affix(symbols.suffix))),
         ("fuse_unk", json!(of_characters || symbols.fuse_unknown)),
         ("byte_fallback", json!(of_characters || symbols.byte_fallback)),
-        ("ignore_merges", json!(ignores_merges(parts, listed, merges)?)),
+        ("ignore_merges", json!(ignores_merges(parts, in_vocabulary, merges)?)),
     ];
     if let (MergeRule::Merges { ignore_merges }, None) = (parts.rule, &parts.rules.symbols)
         && is_rule_of_ranks(&parts.vocabulary, merges, ignore_merges)?
@@ -290,18 +290,18 @@ fn names(parts: &TokenizerParts) -> BTreeMap<u32, String> {
 }
 
 /// Whether a pretoken that is a token becomes that token, whatever merges give: so has it the rule of
-/// ranks. Where merges make all tokens this changes nothing, unless the vocabulary lists added tokens
+/// ranks. Where merges make all tokens this changes nothing, unless the vocabulary has added tokens
 /// that are found in every text, which would become ordinary tokens as well.
 fn ignores_merges(
     parts: &TokenizerParts,
-    listed: &[AddedToken],
+    in_vocabulary: &[AddedToken],
     merges: &[(u32, u32)],
 ) -> Result<bool> {
     Ok(match parts.rule {
         MergeRule::Merges { ignore_merges } => ignore_merges,
         MergeRule::Characters => false,
         MergeRule::Ranks => {
-            listed.iter().all(|token| token.special)
+            in_vocabulary.iter().all(|token| token.special)
                 || !is_rule_of_ranks(&parts.vocabulary, merges, false)?
         }
     })
@@ -319,32 +319,43 @@ fn empty_token(parts: &TokenizerParts) -> Option<u32> {
 
 /// What a `tokenizer.json` cannot hold of a tokenizer, in words; usually nothing.
 pub fn losses(parts: &TokenizerParts) -> Vec<String> {
-    let rules = &parts.rules;
-    let (tokens, added, prefix) = (Tokens::of(parts), added_tokens(parts), space_prefix(rules));
+    let of_rules = losses_of_rules(parts).into_iter().filter(|(is_lost, _)| *is_lost);
+    let of_rules = of_rules.map(|(_, what)| what.to_owned());
+    losses_of_tokens(parts).into_iter().chain(of_rules).collect()
+}
+
+/// What is lost of the tokens, each with an example.
+fn losses_of_tokens(parts: &TokenizerParts) -> Vec<String> {
+    let (tokens, rules) = (Tokens::of(parts), &parts.rules);
     // `tokenizers` takes the characters of these for bytes.
-    let decodes_bytes = rules.decoder == Decoder::Bytes && prefix.is_none();
-    let decoded = added.iter().find(|token| decodes_bytes && is_of_other_bytes(&token.content));
-    // Texts are merged to these, since the vocabulary lists them.
-    let merged = tokens.listed.iter().find(|token| is_merged(&token.content, parts));
-    let of_tokens = [
+    let decodes_bytes = rules.decoder == Decoder::Bytes && space_prefix(rules).is_none();
+    let is_decoded = |token: &&AddedToken| decodes_bytes && is_of_other_bytes(&token.content);
+    let added = added_tokens(parts);
+    // Texts are merged to these, since they are in the vocabulary of the file.
+    let is_merged = |token: &&AddedToken| is_merged(&token.content, parts);
+    let examples = [
         ("special tokens equal to ordinary tokens,", tokens.lookalikes.first()),
-        ("the decoded text of special tokens", decoded),
-        ("that text is never merged to added tokens", merged),
+        ("the decoded text of special tokens", added.iter().find(is_decoded)),
+        ("that text is never merged to added tokens", tokens.in_vocabulary.iter().find(is_merged)),
     ];
-    let of_tokens = of_tokens
-        .into_iter()
-        .filter_map(|(what, token)| Some(format!("{what} such as '{}'", token?.content)));
-    // As written by others, the meaning of steps there is known.
+    let loss = |(what, token): (&str, Option<&AddedToken>)| {
+        Some(format!("{what} such as '{}'", token?.content))
+    };
+    examples.into_iter().filter_map(loss).collect()
+}
+
+/// What may be lost of rules, and whether it is.
+fn losses_of_rules(parts: &TokenizerParts) -> [(bool, &'static str); 4] {
+    let (rules, prefix) = (&parts.rules, space_prefix(&parts.rules));
+    // Steps that are written as they were read have a known meaning.
     let is_known = steps_from_notes(parts).is_some();
-    let splits =
-        |is_lost: &dyn Fn(&str) -> bool| {
-            !is_known
-                && rules.pre_tokenizer.steps.iter().any(
-                    |step| matches!(step, PreTokenizerStep::Split { regex, .. } if is_lost(regex)),
-                )
-        };
+    let regexes = rules.pre_tokenizer.steps.iter().filter_map(|step| match step {
+        PreTokenizerStep::Split { regex, .. } if !is_known => Some(&**regex),
+        _ => None,
+    });
+    let splits = |is_lost: &dyn Fn(&str) -> bool| regexes.clone().any(is_lost);
     let puts = !matches!(prefix, None | Some(SpacePrefix::Never));
-    let of_rules = [
+    [
         (
             puts && !rules.user_defined.is_empty(),
             "that user-defined tokens are found behind the space before a text, and that no space \
@@ -363,9 +374,7 @@ pub fn losses(parts: &TokenizerParts) -> Vec<String> {
             "the exact meaning of the split pattern: Oniguruma, the regex engine of tokenizers, \
              may interpret parts of it differently",
         ),
-    ];
-    let of_rules = of_rules.into_iter().filter(|(is_lost, _)| *is_lost);
-    of_tokens.chain(of_rules.map(|(_, what)| what.to_owned())).collect()
+    ]
 }
 
 /// Whether merging a text gives the token of that name: merges start from bytes or characters, and a
