@@ -128,7 +128,7 @@ def uncovered(tokenizer: _core.Tokenizer) -> list[int]:
 def unmade(tokenizer: _core.Tokenizer) -> list[bytes]:
     """The tokens of several bytes that no merge produces; only a whole pretoken can become one."""
     if tokenizer.merge_rule == "ranks":
-        return [tokenizer.token_bytes(id) for id in _core.unmade_ids(tokenizer)]
+        return [tokenizer.token_bytes(id) for id in _core.whole_only_ids(tokenizer)]
     results = {left + right for left, right in tokenizer.merges()}
     return [
         token for token in tokenizer.mergeable_ranks() if len(token) > 1 and token not in results

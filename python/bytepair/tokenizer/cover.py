@@ -273,7 +273,7 @@ def _index(tokenizer: _core.Tokenizer) -> _Index:
     if not by_ranks and ignores:
         model = _core.Model.from_parts(ids, tokenizer.pattern, {}, merges=tokenizer.merges())
         merging = _core.Tokenizer(model)
-    elif by_ranks and (unmade := set(_core.unmade_ids(tokenizer))):
+    elif by_ranks and (unmade := set(_core.whole_only_ids(tokenizer))):
         tokens = {token: id for token, id in ids.items() if id not in unmade}
         merging = _core.Tokenizer(_core.Model.from_parts(tokens, tokenizer.pattern, {}))
     longest = max(map(len, ids), default=0)

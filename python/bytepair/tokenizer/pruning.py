@@ -333,7 +333,7 @@ def unreachable(tokenizer: _core.Tokenizer) -> list[int]:
     """
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     if tokenizer.merge_rule == "ranks" or _core.ignores_merges(tokenizer):
-        return _core.unmade_ids(tokenizer)
+        return _core.whole_only_ids(tokenizer)
     ranks = tokenizer.mergeable_ranks().items()
     return [id for token, id in ranks if _core.encode_pretoken(tokenizer, token) != [id]]
 

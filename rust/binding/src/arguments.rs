@@ -354,10 +354,8 @@ fn spans<T: Copy + TryInto<usize>>(offsets: &[T]) -> PyResult<Vec<usize>> {
 }
 
 // ---------------------------------------------------------------------------- prepared options
-//
-// Prepares the keywords `special`, `prepend`, `append` and `add_special_tokens` for encoding.
 
-/// The options that calls of a tokenizer have.
+/// Prepares the keywords `special`, `prepend`, `append` and `add_special_tokens` of encoding.
 pub(crate) struct Options {
     plain: Arc<EncodeOptions>,
     /// The last search for special tokens, cached because building it takes longer than encoding a

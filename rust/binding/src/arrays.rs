@@ -133,7 +133,7 @@ pub(crate) fn lists(
     let chunks = parallel::shares(texts, 1 + total / CHUNK_CHARS, |text| text.len() + 1);
     let encode =
         |(): &mut (), range: Range<usize>| core.encode_arrays::<u32>(&texts[range], options, 1);
-    let mut lists = errors::checked(memory::with_room(texts.len()))?;
+    let mut lists = errors::checked(memory::with_capacity(texts.len()))?;
     let mut sink = |arrays: Option<bytepair::Result<Arrays<u32>>>| {
         let arrays = arrays.map(errors::checked).transpose()?;
         Python::attach(|py| {

@@ -68,10 +68,8 @@ pub(crate) fn encode_file<'py>(
 }
 
 // ---------------------------------------------------------------------------- texts that are not Unicode
-//
-// Texts that are not Unicode; and the documents of a column.
 
-/// The index of a text among others; and what is wrong with it, and where.
+/// The index of a text among others, and what is wrong with it where.
 type InvalidText = (usize, String);
 
 /// The texts of a list of `str` that have a lone surrogate.
@@ -131,8 +129,6 @@ fn document<'a>(data: &'a [u8], index: usize, pair: &[usize]) -> PyResult<&'a [u
 }
 
 // ---------------------------------------------------------------------------- conversations
-//
-// `render`: batches of conversations, from segments to arrays.
 
 /// Ids, a mask that is 1 for each id that is trained on, and offsets.
 type RenderedArrays<'py> =

@@ -97,7 +97,7 @@ pub(crate) fn checked<T>(result: bytepair::Result<T>) -> PyResult<T> {
 /// Collect an iterator; fails with its first error, or if there is not enough memory.
 pub(crate) fn collect<T>(from: impl IntoIterator<Item = PyResult<T>>) -> PyResult<Vec<T>> {
     let from = from.into_iter();
-    let mut values = checked(memory::with_room(from.size_hint().0))?;
+    let mut values = checked(memory::with_capacity(from.size_hint().0))?;
     for value in from {
         checked(memory::reserve(&mut values, 1))?;
         values.push(value?);

@@ -102,7 +102,7 @@ impl<'py> Ids<'py> {
 #[expect(unsafe_code, reason = "borrowed references")]
 fn plain(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<u32>>> {
     with_critical_section(list, || {
-        let mut ids = errors::checked(memory::with_room(list.len()))?;
+        let mut ids = errors::checked(memory::with_capacity(list.len()))?;
         let items = (0..ffi::Py_ssize_t::try_from(list.len())?).map(|index| {
             // SAFETY: `index` is below the length of the list, which keeps its item alive: neither
             // changes before the item is read. Other threads wait for the critical section or the

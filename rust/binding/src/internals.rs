@@ -146,8 +146,8 @@ pub(crate) fn text_rules(tokenizer: &PyTokenizer) -> PyTextRules {
 
 /// The ids of the tokens that only a whole pretoken becomes, if whole pretokens come first.
 #[pyfunction]
-pub(crate) fn unmade_ids(py: Python<'_>, tokenizer: &PyTokenizer) -> PyResult<Vec<u32>> {
-    errors::checked(py.detach(|| tokenizer.core.unmade_ids()))
+pub(crate) fn whole_only_ids(py: Python<'_>, tokenizer: &PyTokenizer) -> PyResult<Vec<u32>> {
+    errors::checked(py.detach(|| tokenizer.core.whole_only_ids()))
 }
 
 /// Whether every text is decoded to itself: `tok.decode(tok.encode(text)) == text`.
@@ -227,8 +227,6 @@ pub(crate) fn repeats(tokenizer: &PyTokenizer) -> usize {
 }
 
 // ---------------------------------------------------------------------------- copies and roles
-//
-// Copies of a tokenizer with other notes, special tokens or cache; the roles of its special tokens.
 
 /// A copy with other notes.
 #[pyfunction]

@@ -75,7 +75,7 @@ impl Drop for Ints {
         // After the interpreter has shut down, nothing can or needs to be released.
         Python::try_attach(|py| {
             for slot in &mut self.slots {
-                // SAFETY: each slot that is not null owns one reference, and nobody else uses it any more.
+                // SAFETY: each slot that is not null owns one reference, and nobody else uses it.
                 drop(unsafe { Bound::from_owned_ptr_or_opt(py, *slot.get_mut()) });
             }
         });

@@ -70,7 +70,7 @@ mod _core {
         internals::{
             added_tokens, count_batch, encode_pretoken, ignores_merges, is_lossless, merge_counts,
             pretokenize, repeats, roles, split_engine, text_rules, truncate_text, twin_ids,
-            unmade_ids, usual_roles, with_notes, with_repeats, with_special_tokens,
+            usual_roles, whole_only_ids, with_notes, with_repeats, with_special_tokens,
             with_uncovered_dropped,
         },
         model::PyModel,

@@ -203,8 +203,6 @@ pub(crate) fn as_dict<'py>(mapping: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
 }
 
 // ---------------------------------------------------------------------------- patterns
-//
-// `Splitter` and what is asked about patterns.
 
 /// Bytes of memory for a pretoken in Python.
 const PRETOKEN_BYTES: usize = 64;

@@ -182,7 +182,7 @@ impl PyTokenizer {
     /// Raises:
     ///     SpecialTokenError: as in `encode`.
     ///     SplitError: as in `encode`.
-    ///     ValueError: if `dtype` is no integer, or has no room for the ids of the vocabulary.
+    ///     ValueError: if `dtype` is no integer, or cannot hold the ids of the vocabulary.
     ///
     /// Example:
     ///     >>> import bytepair

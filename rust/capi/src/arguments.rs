@@ -95,7 +95,7 @@ pub(crate) unsafe fn texts<'a>(
 ) -> Result<Vec<&'a str>, CallFailure> {
     // SAFETY: the caller guarantees this many texts.
     let slices = unsafe { array(name, data, length) }?;
-    let mut texts = bytepair::memory::with_room(slices.len())?;
+    let mut texts = bytepair::memory::with_capacity(slices.len())?;
     for (document, slice) in slices.iter().enumerate() {
         // SAFETY: the caller guarantees the bytes of each.
         let bytes = unsafe { bytes(name, slice.data, slice.length) }?;

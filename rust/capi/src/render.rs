@@ -43,7 +43,7 @@ pub unsafe extern "C" fn bytepair_render(
         let tokenizer = &not_null("tokenizer", tokenizer)?.core;
         // SAFETY: the caller guarantees this many segments.
         let slices = unsafe { arguments::array("segments", segments, segments_count) }?;
-        let mut parts = memory::with_room(slices.len())?;
+        let mut parts = memory::with_capacity(slices.len())?;
         for SegmentSlice { text, id, .. } in slices {
             parts.push(if *id == BYTEPAIR_NO_ID {
                 // SAFETY: the caller guarantees the bytes of each text.

@@ -78,7 +78,7 @@ pub(crate) fn extend<T: Copy>(values: &mut Vec<T>, more: &[T]) -> Result<()> {
 
 /// A copy of values.
 pub fn copy<T: Copy>(values: &[T]) -> Result<Vec<T>> {
-    let mut copied = with_room(values.len())?;
+    let mut copied = with_capacity(values.len())?;
     copied.extend_from_slice(values);
     Ok(copied)
 }
@@ -92,7 +92,7 @@ pub fn push<T>(values: &mut Vec<T>, value: T) -> Result<()> {
 }
 
 /// An empty vector with capacity for `count` values.
-pub fn with_room<T>(count: usize) -> Result<Vec<T>> {
+pub fn with_capacity<T>(count: usize) -> Result<Vec<T>> {
     let mut values = Vec::new();
     values.try_reserve_exact(count).map_err(|_| out_of_memory::<T>(count))?;
     let bytes = size_of::<T>() * values.capacity();
@@ -103,13 +103,13 @@ pub fn with_room<T>(count: usize) -> Result<Vec<T>> {
 }
 
 /// The same for an estimated count: without capacity if there is not enough memory.
-pub(crate) fn with_room_for_about<T>(count: usize) -> Vec<T> {
-    with_room(count).unwrap_or_default()
+pub(crate) fn with_capacity_about<T>(count: usize) -> Vec<T> {
+    with_capacity(count).unwrap_or_default()
 }
 
 /// A vector of `count` equal values.
 pub fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>> {
-    let mut values = with_room(count)?;
+    let mut values = with_capacity(count)?;
     values.resize(count, value);
     Ok(values)
 }
@@ -126,11 +126,11 @@ pub fn collect<T>(from: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
 }
 
 /// Collect an iterator. Fails with its first error, or if there is not enough memory.
-pub fn try_collect<T, E: From<Error>>(
+pub(crate) fn try_collect<T, E: From<Error>>(
     from: impl IntoIterator<Item = std::result::Result<T, E>>,
 ) -> std::result::Result<Vec<T>, E> {
     let from = from.into_iter();
-    let mut values = with_room(from.size_hint().0)?;
+    let mut values = with_capacity(from.size_hint().0)?;
     for value in from {
         push(&mut values, value?)?;
     }
@@ -145,7 +145,7 @@ pub fn reserve_entry<K: Eq + Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>
 
 /// Reserve capacity for `more` entries.
 #[cold]
-pub(crate) fn reserve_entries<K: Eq + Hash, V, S: BuildHasher>(
+fn reserve_entries<K: Eq + Hash, V, S: BuildHasher>(
     map: &mut HashMap<K, V, S>,
     more: usize,
 ) -> Result<()> {
@@ -173,10 +173,10 @@ mod tests {
         let most = if usize::BITS == 64 { usize::MAX / 16 + 1 } else { usize::MAX / 2 + 1 };
         let failed = |bytes| Error::OutOfMemory { bytes };
         assert_eq!(check(most), Err(failed(most)));
-        assert_eq!(with_room::<u64>(most / 8), Err(failed(most)));
+        assert_eq!(with_capacity::<u64>(most / 8), Err(failed(most)));
         assert_eq!(filled(0u64, usize::MAX), Err(failed(usize::MAX)));
         assert_eq!(zeros::<u16>(most / 2), Err(failed(most)));
-        assert!(with_room_for_about::<u64>(most).is_empty());
+        assert!(with_capacity_about::<u64>(most).is_empty());
         let mut values = vec![1u8; 3];
         assert_eq!(reserve(&mut values, most), Err(failed(most + 3)));
         assert_eq!(reserve(&mut values, usize::MAX), Err(failed(usize::MAX)));
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn successful_allocations_have_the_expected_values() {
-        let mut values = with_room(3).unwrap();
+        let mut values = with_capacity(3).unwrap();
         push(&mut values, 1u32).unwrap();
         extend(&mut values, &vec![2; 1 << 20]).unwrap();
         assert_eq!((values.len(), values[0], values[1 << 20]), ((1 << 20) + 1, 1, 2));

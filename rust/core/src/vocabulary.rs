@@ -462,7 +462,7 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
 /// Concatenate tokens sorted by id; ids that are missing get no bytes.
 fn lay_out(tokens: &[(Vec<u8>, u32)]) -> Result<(Vec<u8>, Vec<u32>)> {
     let bytes = tokens.iter().map(|(token, _)| token.len()).sum();
-    let (mut arena, mut offsets) = (memory::with_room(bytes)?, memory::filled(0, 1)?);
+    let (mut arena, mut offsets) = (memory::with_capacity(bytes)?, memory::filled(0, 1)?);
     for (token, id) in tokens {
         let id = *id as usize;
         if id >= MAX_VOCAB_SIZE - 1 {

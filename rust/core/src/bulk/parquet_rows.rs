@@ -98,7 +98,7 @@ impl Tokenizer {
             .min(largest.saturating_mul(threads.saturating_add(MAX_WAITING_ITEMS)));
         self.expect(sum(job.items.iter().map(weight)));
         let encode = |call: &mut EncodeCall<'_>, item: &Vec<RowRange>| {
-            let ids = memory::with_room_for_about(
+            let ids = memory::with_capacity_about(
                 weight(item).min(MAX_RESERVED_TEXT_BYTES) / BYTES_PER_ID,
             );
             let mut rows = Rows { ids, offsets: vec![0], text_ends: vec![0], parts: 0 };

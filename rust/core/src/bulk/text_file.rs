@@ -44,7 +44,7 @@ fn read(mut file: File) -> io::Result<FileBytes> {
 }
 
 /// Releases the pages of a mapped file once all threads have passed them, so that a large file does
-/// not stay in the memory of the process. A thread that is still behind reads them again.
+/// not stay in the memory of the process. A thread that has not reached them yet reads them again.
 struct PassedPages<'a> {
     content: &'a FileBytes,
     /// The pages before this offset are released.
@@ -65,7 +65,7 @@ impl PassedPages<'_> {
     }
 }
 
-/// Threads are rarely further behind than this many bytes.
+/// Threads are rarely further apart than this many bytes.
 const BEHIND_BYTES: usize = 32 << 20;
 
 /// A file that cannot be mapped is read in blocks of this many bytes.

@@ -82,8 +82,8 @@ pub(crate) fn fill(source: &mut impl Read, bytes: &mut Vec<u8>, most: usize) -> 
     source.take(most as u64).read_to_end(bytes)
 }
 
-/// The rest of the members of a gzip file; `None` behind the last one, or once reading has failed.
-/// Zeros behind a member, with which tapes and blocks are filled, are skipped, as `gzip` does.
+/// The rest of the members of a gzip file; `None` after the last one, or once reading has failed.
+/// Zeros after a member, with which tapes and blocks are filled, are skipped, as `gzip` does.
 struct GzipMembers(Option<GzipMember>);
 
 type GzipMember = GzDecoder<BufReader<Tracked>>;

@@ -82,7 +82,7 @@ pub fn write<N: Number>(vocabulary: &Vocabulary, ids: &[N], out: &mut [u8]) -> R
 /// # Ok::<(), bytepair::Error>(())
 /// ```
 pub fn without<N: Number>(ids: &[N], skipped: &[u32]) -> Result<Vec<N>> {
-    let mut remaining = memory::with_room(ids.len())?;
+    let mut remaining = memory::with_capacity(ids.len())?;
     let stays = |number: &N| number.id().is_none_or(|id| skipped.binary_search(&id).is_err());
     remaining.extend(ids.iter().copied().filter(stays));
     Ok(remaining)
@@ -261,7 +261,7 @@ fn concatenated(names: &[String]) -> Result<String> {
 
 /// The text of names in GPT-2's characters; other names stand for themselves.
 fn of_bytes(names: &[String]) -> Result<String> {
-    let mut bytes = memory::with_room(names.iter().map(String::len).sum())?;
+    let mut bytes = memory::with_capacity(names.iter().map(String::len).sum())?;
     for name in names {
         match to_bytes(name) {
             Some(of_name) => bytes.extend_from_slice(&of_name),
@@ -273,7 +273,7 @@ fn of_bytes(names: &[String]) -> Result<String> {
 
 /// Runs of names of bytes become their text, or U+FFFD for each if they are not UTF-8.
 fn fallen_back(names: &[String], growth: &mut TextGrowth) -> Result<Vec<String>> {
-    let (mut result, mut run) = (memory::with_room(names.len())?, Vec::new());
+    let (mut result, mut run) = (memory::with_capacity(names.len())?, Vec::new());
     for name in names {
         if let Some(byte) = byte_of(name) {
             memory::push(&mut run, byte)?;
@@ -342,7 +342,7 @@ fn stripped(name: &str, content: char, start: usize, stop: usize) -> String {
     rest[..rest.len() - trailing * content.len_utf8()].to_owned()
 }
 
-/// A name behind a space, unless it continues a word.
+/// A name after a space, unless it continues a word.
 fn word_piece(name: &str, prefix: &str, cleanup: bool, is_first: bool) -> String {
     let mut text = match name.strip_prefix(prefix) {
         _ if is_first => name.to_owned(),

@@ -14,18 +14,17 @@ use crate::encode::lookup::{self, WINDOW_PRETOKENS};
 use crate::encode::prepare::{Preparation, PreparedPart};
 use crate::encode::pretoken::{self, PretokenEncoder};
 use crate::encode::repeats::{self, Chunk, Repeats};
-use crate::encode::scratch::{Id, IdSink};
-use crate::encode::scratch::{PretokenScratch, Scratch, ScratchGuard, ScratchPool, WindowScratch};
+use crate::encode::scratch::{
+    Id, IdSink, PretokenScratch, Scratch, ScratchGuard, ScratchPool, WindowScratch,
+};
 use crate::encode::sections;
-use crate::encode::special::{self, Special, is_blank};
-use crate::encode::special::{EncodeOptions, TextOrId};
+use crate::encode::special::{self, EncodeOptions, Special, TextOrId, is_blank};
 use crate::error::Result;
 use crate::memory;
 use crate::merge::heap::SizedId;
 use crate::pretokenize::{Pattern, Splitter};
 use crate::rules::growth::TextGrowth;
-use crate::rules::normalizer::Form;
-use crate::rules::normalizer::Normalizer;
+use crate::rules::normalizer::{Form, Normalizer};
 use crate::rules::{PartStart, SpacePrefix, TextRules};
 use crate::text::Text;
 

@@ -289,19 +289,19 @@ impl Lookup {
                     break;
                 }
                 // Copying four ids is faster than branching on their number.
-                let room = ids[filled..].first_chunk_mut().expect("there is room for all");
-                *room = entry::ids(words);
+                let free = ids[filled..].first_chunk_mut().expect("the buffer holds all");
+                *free = entry::ids(words);
                 filled += usize::from(count);
                 at += 1;
             }
-            // The buffer has room for a window of entries and one list beyond this mark.
+            // Beyond this mark, the buffer holds the entries of a window and one more list.
             if filled > MAX_FILLED_IDS {
                 out.extend_from_slice(&ids[..filled]);
                 filled = 0;
             }
-            let room = ids[filled..].first_chunk_mut().expect("there is room for all");
+            let free = ids[filled..].first_chunk_mut().expect("the buffer holds all");
             let read = words[..ends.len()].get(at).and_then(|&words| {
-                cache.table().read(counts[at], words, &text[range_of(start, ends, at)], room)
+                cache.table().read(counts[at], words, &text[range_of(start, ends, at)], free)
             });
             let Some(count) = read else {
                 out.extend_from_slice(&ids[..filled]);
@@ -327,7 +327,7 @@ impl Lookup {
         }
         let before = out.len();
         encode(out)?;
-        // The cache has room for as many ids as bytes; a symbol with a prefix may have more.
+        // The cache holds at most as many ids as bytes; a symbol with a prefix may have more.
         if pretoken.len() <= MAX_CACHED_BYTES && out.len() - before <= pretoken.len() {
             self.cache.put(key, line, pretoken, &out[before..]);
         }

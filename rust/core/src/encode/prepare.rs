@@ -134,7 +134,7 @@ impl Preparation {
         growth.end_part(bytes);
         memory::reserve(&mut prepared.bytes, bytes)?;
         memory::reserve(&mut prepared.spans, bytes)?;
-        let (first, mut ends) = (prepared.bytes.len(), memory::with_room(pieces.ranges.len())?);
+        let (first, mut ends) = (prepared.bytes.len(), memory::with_capacity(pieces.ranges.len())?);
         for range in pieces.ranges {
             for c in &pieces.text[range] {
                 let byte = pre_tokenizer::byte(c.character).filter(|_| self.maps_bytes);

@@ -28,7 +28,7 @@ pub(crate) struct MergeTables {
     pub(crate) split_points: Option<SplitPoints>,
     /// The tokens that only a whole pretoken becomes, in ascending order. In another order, they are
     /// not found, which gives wrong ids, but nothing worse.
-    pub(crate) unmade: Option<Array<u32>>,
+    pub(crate) whole_only: Option<Array<u32>>,
 }
 
 /// A vocabulary with the tables of its merge rule.
@@ -47,8 +47,8 @@ pub(crate) struct PretokenEncoder {
     merger: OnceLock<Merger>,
     /// Built for the first long pretoken.
     split_points: OnceLock<SplitPoints>,
-    /// Found for the first long pretoken.
-    unmade: OnceLock<Array<u32>>,
+    /// Built for the first long pretoken.
+    whole_only: OnceLock<Array<u32>>,
 }
 
 impl PretokenEncoder {
@@ -61,20 +61,20 @@ impl PretokenEncoder {
         vocabulary: Vocabulary,
         rule: MergeRule,
         rules: &TextRules,
-        listed: &[(u32, u32)],
+        merges: &[(u32, u32)],
         tables: MergeTables,
     ) -> Result<Self> {
-        let MergeTables { mut pairs, split_points, unmade } = tables;
+        let MergeTables { mut pairs, split_points, whole_only } = tables;
         let mut symbols = None;
         if rules.symbols.is_some() {
-            symbols = Some(Arc::new(SymbolMerger::new(&vocabulary, rules, listed)?));
+            symbols = Some(Arc::new(SymbolMerger::new(&vocabulary, rules, merges)?));
         } else if pairs.is_none() && rule != MergeRule::Ranks {
-            pairs = Some(merger::by_merges(&vocabulary, listed)?);
+            pairs = Some(merger::by_merges(&vocabulary, merges)?);
         }
         let merger = pairs.map(|pairs| Merger::new(&vocabulary, rule, pairs)).transpose()?;
         let merger = merger.map_or_else(OnceLock::new, OnceLock::from);
         let split_points = split_points.map_or_else(OnceLock::new, OnceLock::from);
-        let unmade = unmade.map_or_else(OnceLock::new, OnceLock::from);
+        let whole_only = whole_only.map_or_else(OnceLock::new, OnceLock::from);
         let whole_first =
             matches!(rule, MergeRule::Ranks | MergeRule::Merges { ignore_merges: true });
         let user_defined = UserDefined::new(&vocabulary, rules.user_defined.clone())?;
@@ -87,7 +87,7 @@ impl PretokenEncoder {
             symbols,
             merger,
             split_points,
-            unmade,
+            whole_only,
         })
     }
 
@@ -137,12 +137,12 @@ impl PretokenEncoder {
 
     /// The tokens that only a whole pretoken becomes, if whole pretokens come first. Fails as
     /// [`merger`](Self::merger) does.
-    pub(crate) fn unmade(&self) -> Result<&Array<u32>> {
-        get_or_build(&self.unmade, || {
+    pub(crate) fn whole_only(&self) -> Result<&Array<u32>> {
+        get_or_build(&self.whole_only, || {
             if !self.whole_first {
                 return Ok(Array::new(Vec::new()));
             }
-            unmade_tokens(&self.vocabulary, self.merger()?)
+            whole_only_tokens(&self.vocabulary, self.merger()?)
         })
     }
 
@@ -190,7 +190,7 @@ impl PretokenEncoder {
         scratch: &mut MergeScratch,
     ) -> Result<Vec<SizedId>> {
         let Some(symbols) = &self.symbols else {
-            let mut ids = memory::with_room(pretoken.len())?;
+            let mut ids = memory::with_capacity(pretoken.len())?;
             self.encode(pretoken, scratch, &mut ids)?;
             return memory::collect(
                 ids.into_iter().map(|id| (id, self.vocabulary.token_length(id))),
@@ -300,9 +300,9 @@ impl Uncovered {
         if !self.is_in(pretoken) {
             return Ok(Cow::Borrowed(pretoken));
         }
-        let mut kept = memory::copy(pretoken)?;
-        kept.retain(|&byte| !self.0[usize::from(byte)]);
-        Ok(Cow::Owned(kept))
+        let mut rest = memory::copy(pretoken)?;
+        rest.retain(|&byte| !self.0[usize::from(byte)]);
+        Ok(Cow::Owned(rest))
     }
 }
 
@@ -314,7 +314,7 @@ impl Uncovered {
 ///
 /// Under the rule of ranks, a token without a pair is one. Listed pairs may also come too late,
 /// so all tokens are merged, which takes some 20 ms for 100,000 tokens.
-fn unmade_tokens(vocabulary: &Vocabulary, merger: &Merger) -> Result<Array<u32>> {
+fn whole_only_tokens(vocabulary: &Vocabulary, merger: &Merger) -> Result<Array<u32>> {
     let (mut scratch, mut merged_ids, mut ids) = (MergeScratch::default(), Vec::new(), Vec::new());
     let is_merge_result = merger.pairs.merge_results()?;
     let by_rank = merger.pairs.ids_are_ranks();

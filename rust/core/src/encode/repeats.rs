@@ -210,7 +210,7 @@ impl SeenChunks {
 }
 
 impl CachedChunks {
-    /// Add a chunk; to make room, evict chunks from the queue. If one of these was used since its
+    /// Add a chunk; where it does not fit, evict chunks from the queue. If one of these was used since its
     /// last turn, it stays, and the new chunk is not added.
     fn put(&mut self, key: ChunkKey, chunk: Arc<CachedChunk>, limit: usize) {
         if self.chunks.contains_key(&key) {

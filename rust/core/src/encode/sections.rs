@@ -78,18 +78,18 @@ fn divide_one(
     pretoken: &[u8],
     mut add: impl FnMut(usize) -> Result<()>,
 ) -> Result<()> {
-    let (points, unmade) = (encoder.split_points()?, encoder.unmade()?);
-    if unmade.is_empty() {
+    let (points, whole_only) = (encoder.split_points()?, encoder.whole_only()?);
+    if whole_only.is_empty() {
         return points.ends(pretoken).try_for_each(add);
     }
-    let is_unmade = |section: Range<usize>| {
+    let is_whole_only = |section: Range<usize>| {
         let id = encoder.vocabulary.id(&pretoken[section]);
-        id.is_some_and(|id| unmade.binary_search(&id).is_ok())
+        id.is_some_and(|id| whole_only.binary_search(&id).is_ok())
     };
     // The last section, which may still grow.
     let (mut start, mut end) = (0, 0);
     for next in points.ends(pretoken) {
-        if start < end && !is_unmade(start..end) && !is_unmade(end..next) {
+        if start < end && !is_whole_only(start..end) && !is_whole_only(end..next) {
             add(end)?;
             start = end;
         }

@@ -121,8 +121,8 @@ fn hides_others(tokens: &[SelectedToken]) -> bool {
         let tokens = tokens.iter().filter(|entry| (entry.action == Action::Pass) == passes);
         tokens.map(|entry| &*entry.name).collect()
     };
-    let (passed, found) = (names(true), names(false));
-    may_overlap(&passed, &found) || may_overlap(&found, &passed)
+    let (texts, others) = (names(true), names(false));
+    may_overlap(&texts, &others) || may_overlap(&others, &texts)
 }
 
 impl AddedFinder {
@@ -198,8 +198,8 @@ impl AddedFinder {
         if !self.divides_always() {
             return 0..0;
         }
-        // `end` is the first place, from `start` on, that more text may make part of a token. It is looked
-        // for again only behind the last one, so that no part of the text is read twice.
+        // `end` is the first place, from `start` on, that more text may make part of a token. The next
+        // search for it starts after the last one, so that no part of the text is read twice.
         let (mut start, mut end) = (0, self.first_open(text, 0));
         let mut blank = BlankRun::default();
         for hit in self.automaton.find_iter(text) {
@@ -359,8 +359,6 @@ pub(crate) fn may_overlap(ends: &[&str], starts: &[&str]) -> bool {
 }
 
 // ---------------------------------------------------------------------------- options
-//
-// The options of encoding: added tokens in the text, and ids before and after it.
 
 /// How added tokens are encoded, and which ids precede and follow each text. Created by
 /// [`Tokenizer::options`](crate::Tokenizer::options), which has an example.

@@ -33,7 +33,7 @@ impl Hint {
     }
 }
 
-/// A text with a hint behind it, unless that is empty.
+/// A text followed by a hint, unless that is empty.
 pub(super) fn sentence(text: &str, hint: &str) -> String {
     if hint.is_empty() { text.to_owned() } else { [text, "; ", hint].concat() }
 }

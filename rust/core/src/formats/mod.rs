@@ -88,23 +88,21 @@ pub fn mistaken(head: &[u8]) -> Option<Reason> {
 }
 
 // ---------------------------------------------------------------------------- whole files
-//
-// Writes a file atomically: under a temporary name, synced and renamed.
 
-/// Create or replace the file at `path` with the bytes that `write` writes. A file that is replaced
-/// keeps its permissions, but not the one to act as its owner (setuid): somebody else may have made
-/// it.
+/// Create or replace the file at `path` with the bytes that `write` writes, atomically: under a
+/// temporary name, synced and renamed. A file that is replaced keeps its permissions, but not the one
+/// to act as its owner (setuid): somebody else may have written it.
 pub(super) fn replace_file(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
-    // A random name, because a killed process may have left a temporary file. What is random is the
-    // same in a forked process, its number is not.
+    // A random name, because a killed process may have left a temporary file. A forked process has the
+    // same random state, but another number.
     let mut random = RandomState::new().build_hasher();
     random.write_u32(std::process::id());
     let random = random.finish();
     let name = path.file_name().ok_or(ErrorKind::InvalidFilename)?.display();
-    if path.symlink_metadata().is_ok_and(|found| !is_plain_file(&found)) {
+    if path.symlink_metadata().is_ok_and(|metadata| !is_plain_file(&metadata)) {
         let reason = "it is a link, a pipe, a folder or a device, or has several names";
         return Err(io::Error::new(ErrorKind::InvalidInput, reason));
     }
@@ -126,12 +124,12 @@ pub(super) fn replace_file(
 }
 
 /// Whether a path is that of a regular file with one name.
-fn is_plain_file(found: &Metadata) -> bool {
+fn is_plain_file(metadata: &Metadata) -> bool {
     #[cfg(unix)]
-    let names = std::os::unix::fs::MetadataExt::nlink(found);
+    let names = std::os::unix::fs::MetadataExt::nlink(metadata);
     #[cfg(not(unix))]
     let names = 1;
-    found.is_file() && names == 1
+    metadata.is_file() && names == 1
 }
 
 /// Permissions to read, write and execute; only Unix has others.

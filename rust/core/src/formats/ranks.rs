@@ -21,7 +21,7 @@ use crate::vocabulary::{MAX_VOCAB_SIZE, Vocabulary};
 /// written back: the files of Whisper list one.
 pub const EMPTY_NOTE: &str = "empty_token";
 
-/// Accepts what Python's `base64` does, by which tiktoken reads: bits behind the last byte.
+/// Accepts bits after the last byte, as Python's `base64` does, with which tiktoken reads.
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&STANDARD, PAD.with_decode_allow_trailing_bits(true));
 
@@ -135,8 +135,6 @@ impl Tokenizer {
 
 // ---------------------------------------------------------------------------- the rule of ranks as merges
 //
-// When a list of merges is the rule of ranks, and the rule of ranks as a list of merges.
-//
 // Hugging Face `tokenizers` merges listed pairs in the order of the list. Under the rule of ranks,
 // any two neighbours whose joined bytes are a token merge, the lowest rank first, the leftmost among
 // equals. A tokenizer with that rule is written as one pair for each token, in the order of ranks.
@@ -174,7 +172,7 @@ pub fn is_rule_of_ranks(
 
 /// The rule of ranks as a list of merges: for each token, in the order of ranks, the pair that
 /// merges into it. Tokens that no merge produces have none.
-pub fn pairs_of_ranks(vocabulary: &Vocabulary) -> Result<Vec<(u32, u32)>> {
+pub(crate) fn pairs_of_ranks(vocabulary: &Vocabulary) -> Result<Vec<(u32, u32)>> {
     Ok(merger::by_rank(vocabulary)?.buckets.in_order())
 }
 

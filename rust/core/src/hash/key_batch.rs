@@ -10,7 +10,7 @@ use crate::machine::simd::SimdLevel;
 pub(crate) const RUN_KEYS: usize = 8;
 
 /// Write the key of each pretoken, as [`Key::of`] makes it. The first pretoken begins at `start`,
-/// and each ends at the next of the `ends`. `keys` has room for all; the rest of the last run is
+/// and each ends at the next of the `ends`. `keys` has space for all; the rest of the last run is
 /// unspecified, since whole runs are written faster than parts.
 #[inline]
 pub(crate) fn write(text: &[u8], start: usize, ends: &[usize], keys: &mut [[Key; RUN_KEYS]]) {

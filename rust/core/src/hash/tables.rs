@@ -184,7 +184,7 @@ fn start(hash: u64, starts: usize) -> usize {
 //
 // The rows themselves are stored elsewhere, in order of insertion. Frequent pretokens come early,
 // so their rows are close together, and each is at the first position of its hash. An index takes
-// four bytes per position, so it stays in the caches when the rows no longer do.
+// four bytes per position, so it still fits in the caches when the rows do not.
 /// Row numbers by hash: open addressing in 2^n slots, at most half of them used.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RowIndex {
@@ -212,7 +212,7 @@ impl RowIndex {
         self.slots.len() * size_of::<u32>()
     }
 
-    /// An index of rows with these hashes, in order, with room for `rows` rows.
+    /// An index of rows with these hashes, in order, with capacity for `rows` rows.
     pub(crate) fn of(hashes: impl Iterator<Item = u64>, rows: usize) -> Result<Self> {
         let mut index = Self { slots: memory::zeros(Self::slots_for(rows))? };
         for (row, hash) in (0..).zip(hashes) {

@@ -274,9 +274,9 @@ impl<Word> DerefMut for AlignedBuffer<Word> {
     }
 }
 
-/// A vector with room for `capacity` values, on huge pages where they fill one.
+/// A vector with capacity for `capacity` values, on huge pages where they fill one.
 pub(crate) fn vector<T>(capacity: usize) -> Vec<T> {
-    let mut values = memory::with_room_for_about(capacity);
+    let mut values = memory::with_capacity_about(capacity);
     advise(values.spare_capacity_mut());
     values
 }

@@ -179,7 +179,7 @@ impl Starts {
         self.0[position / 64] |= 1 << (position % 64);
     }
 
-    /// No part starts at a position any more.
+    /// The part that starts at a position joins the one before it.
     #[inline]
     fn remove(&mut self, position: usize) {
         self.0[position / 64] &= !(1 << (position % 64));

@@ -203,8 +203,6 @@ impl Streaming<'_> {
 
 // ---------------------------------------------------------------------------- building the table
 //
-// Builds the table of the pairs that merge, for either rule.
-//
 // Under the rule of merges, the pairs are listed. Under the rule of ranks, two adjacent parts
 // merge if their joined bytes are a token, the lowest rank first. A token may split into two
 // tokens in many ways, but only one of these pairs ever merges. Proof: consider a merge that

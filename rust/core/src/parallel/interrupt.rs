@@ -1,5 +1,5 @@
-//! Stops long work when somebody asks for it: a poll on the thread of the caller, a flag for the threads
-//! that help it.
+//! Stops long work on request: the thread of the caller polls a function, and sets a flag for the other
+//! threads.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -18,9 +18,10 @@ const CHANCES: u32 = 16;
 /// Whether the work of a thread has to stop.
 #[derive(Debug, Clone)]
 struct Poll {
-    /// What is asked, on the thread of the caller; the others look at the flag.
+    /// The function to poll, on the thread of the caller; other threads only look at the flag.
     ask: Option<fn() -> bool>,
-    asked: Instant,
+    /// When the function was called last.
+    last: Instant,
     stop: Stop,
 }
 
@@ -48,8 +49,7 @@ thread_local! {
 /// ```
 pub fn with_poll<R>(poll: fn() -> bool, work: impl FnOnce() -> Result<R>) -> Result<R> {
     let stop = Stop::default();
-    let done =
-        with(Some(Poll { ask: Some(poll), asked: Instant::now(), stop: stop.clone() }), work);
+    let done = with(Some(Poll { ask: Some(poll), last: Instant::now(), stop: stop.clone() }), work);
     if stop.is_set() { Err(Error::Interrupted) } else { done }
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn poll_now() -> Result<()> {
     let Some((ask, stop)) = POLL.with_borrow_mut(|poll| poll.as_mut().map(Poll::due)) else {
         return Ok(());
     };
-    // Once is enough: what is asked may forget its answer.
+    // The flag remembers the answer, since the function may give it only once.
     if ask.is_some_and(|ask| ask()) {
         stop.set();
     }
@@ -94,13 +94,13 @@ pub(crate) fn poll_now() -> Result<()> {
 }
 
 impl Poll {
-    /// What to ask, if it is time, and the flag.
+    /// The function to poll, if it is time, and the flag.
     fn due(&mut self) -> (Option<fn() -> bool>, Stop) {
         let (now, stop) = (Instant::now(), self.stop.clone());
-        if stop.is_set() || now - self.asked < BETWEEN_POLLS {
+        if stop.is_set() || now - self.last < BETWEEN_POLLS {
             return (None, stop);
         }
-        self.asked = now;
+        self.last = now;
         (self.ask, stop)
     }
 }
@@ -116,7 +116,7 @@ impl Stop {
 
     /// Do some work on this thread, until the flag is set.
     pub(super) fn during<R>(&self, work: impl FnOnce() -> R) -> R {
-        with(Some(Poll { ask: None, asked: Instant::now(), stop: self.clone() }), work)
+        with(Some(Poll { ask: None, last: Instant::now(), stop: self.clone() }), work)
     }
 }
 

@@ -142,7 +142,7 @@ impl<I: Iterator, W: Fn(&I::Item) -> usize> Shared<I, W> {
         }
     }
 
-    /// An item of this weight is no longer in flight.
+    /// Take the weight of an item in flight off the sum.
     fn release(&self, weight: usize) {
         let mut work = lock(&self.work);
         work.weight = work.weight.saturating_sub(weight);

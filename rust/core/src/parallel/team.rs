@@ -142,8 +142,6 @@ fn wait_until(ready: impl Fn() -> bool) {
 }
 
 // ---------------------------------------------------------------------------- threads and shares
-//
-// Starts threads, divides work among them, and holds data that several of them use.
 
 /// A call never uses more threads.
 pub const MAX_THREADS: usize = 1 << 10;

@@ -16,8 +16,7 @@ use crate::rules::normalize::{
     AlignedChar, AlignedText, BYTES_PER_CHAR, Searchable, prepended, utf8_bytes,
 };
 use crate::rules::normalizer::{class, has};
-use crate::rules::pre_tokenizer::character;
-use crate::rules::pre_tokenizer::{GPT2_SPLIT, PUNCTUATION};
+use crate::rules::pre_tokenizer::{GPT2_SPLIT, PUNCTUATION, character};
 use crate::rules::{Behavior, PartStart, PreTokenizer, PreTokenizerStep, SpacePrefix};
 use crate::search::{Budget, Expression};
 
@@ -155,8 +154,8 @@ impl SplitStep {
 impl Pieces {
     /// The pieces with other characters; `change` gets each with its number.
     fn each(self, change: impl Fn(AlignedText, usize) -> Result<AlignedText>) -> Result<Self> {
-        let mut text = memory::with_room(self.text.len())?;
-        let mut ranges = memory::with_room(self.ranges.len())?;
+        let mut text = memory::with_capacity(self.text.len())?;
+        let mut ranges = memory::with_capacity(self.ranges.len())?;
         for (number, range) in self.ranges.into_iter().enumerate() {
             let start = text.len();
             memory::extend(&mut text, &change(memory::copy(&self.text[range])?, number)?)?;
@@ -265,7 +264,7 @@ fn metaspace(
 
 /// GPT-2's character for each byte.
 fn characters(text: &[AlignedChar]) -> Result<AlignedText> {
-    let mut result = memory::with_room(utf8_bytes(text))?;
+    let mut result = memory::with_capacity(utf8_bytes(text))?;
     for c in text {
         let bytes = c.character.encode_utf8(&mut [0; 4]).bytes().map(character).collect::<Vec<_>>();
         result.extend(bytes.into_iter().map(|character| AlignedChar { character, span: c.span }));

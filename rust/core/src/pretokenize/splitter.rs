@@ -204,7 +204,7 @@ impl Splitter {
         first.fill_within(text, start, &mut buffer, budget.as_deref_mut())?;
         let mut ends = memory::copy(buffer.as_slice())?;
         for step in later {
-            let (mut new_ends, mut begin) = (memory::with_room(ends.len())?, start);
+            let (mut new_ends, mut begin) = (memory::with_capacity(ends.len())?, start);
             for end in ends {
                 let (piece, mut done) = (&text[begin..end], 0);
                 // The buffer may be full before the piece ends; the next call continues after the

@@ -8,8 +8,7 @@ use super::normalizer::{NormalizerStep, ReplacePattern};
 use super::{DecoderStep, PostProcessor, PreTokenizerStep, TextRules};
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::search::Budget;
-use crate::search::{MAX_WRITTEN_BYTES, too_many, written_bytes};
+use crate::search::{Budget, MAX_WRITTEN_BYTES, too_many, written_bytes};
 
 /// Bytes that a step may make of each byte of a text.
 const BYTES_PER_BYTE: usize = 64;
@@ -23,19 +22,20 @@ pub(crate) const MAX_ENTRIES: usize = 64;
 /// Bytes that a prefix and a suffix of symbols may have.
 const MAX_AFFIX_BYTES: usize = 64;
 
-/// Memory is checked whenever so many bytes were made.
+/// Memory is checked after this many bytes.
 const BETWEEN_CHECKS_BYTES: usize = 1 << 20;
 /// Bytes of memory for a string beside its text.
 const STRING_BYTES: usize = 64;
 
-/// What the rules have made of one text so far.
+/// The size of the text to which the rules change one text.
 #[derive(Debug)]
 pub(crate) struct TextGrowth {
     limit: usize,
-    /// Of the parts of the text before this one.
+    /// The bytes that the parts of the text before this one have after all steps.
     before: usize,
-    /// By this step, of the parts so far.
-    made: usize,
+    /// These bytes, and those that the current step has added.
+    size: usize,
+    /// The bytes since memory was checked.
     unchecked: usize,
     /// The time for searches in the text.
     pub(crate) time: Budget,
@@ -48,21 +48,21 @@ impl TextGrowth {
     /// For a text of so many bytes.
     pub(crate) fn of(bytes: usize) -> Self {
         let (limit, time) = (limit(bytes), Budget::new(bytes));
-        Self { limit, before: 0, made: 0, unchecked: 0, time, stage: "", number: 0, kind: "" }
+        Self { limit, before: 0, size: 0, unchecked: 0, time, stage: "", number: 0, kind: "" }
     }
 
     /// Begin a step, which is counted from 0: the field of its stage in a `tokenizer.json`, and its
     /// kind.
     pub(crate) fn begin(&mut self, stage: &'static str, number: usize, kind: &'static str) {
         (self.stage, self.number, self.kind) = (stage, number, kind);
-        self.made = self.before;
+        self.size = self.before;
     }
 
     /// Count what the step makes. Fails if it is too much, or if there is not enough memory.
     #[inline]
     pub(crate) fn add(&mut self, bytes: usize) -> Result<()> {
-        self.made = self.made.saturating_add(bytes);
-        if self.made > self.limit {
+        self.size = self.size.saturating_add(bytes);
+        if self.size > self.limit {
             return Err(self.too_much());
         }
         self.unchecked += bytes + STRING_BYTES;
@@ -84,9 +84,9 @@ impl TextGrowth {
     }
 }
 
-/// Fails if a decoder has made so many bytes of the names of tokens, which have so many bytes.
-pub(crate) fn check_stream(made: usize, bytes: usize) -> Result<()> {
-    if made > limit(bytes) { Err(too_much("the decoder")) } else { Ok(()) }
+/// Fails if a text of `size` bytes is too long for a decoder of names of `bytes` bytes.
+pub(crate) fn check_stream(size: usize, bytes: usize) -> Result<()> {
+    if size > limit(bytes) { Err(too_much("the decoder")) } else { Ok(()) }
 }
 
 /// The bytes that a step may make of a text of so many bytes.

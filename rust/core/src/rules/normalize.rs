@@ -128,7 +128,7 @@ fn replaced(
     growth: &mut TextGrowth,
 ) -> Result<AlignedText> {
     let searchable = Searchable::new(text)?;
-    let (mut result, mut at) = (memory::with_room(text.len())?, 0);
+    let (mut result, mut at) = (memory::with_capacity(text.len())?, 0);
     for (range, is_match) in expression.parts(&searchable.text, &mut growth.time)? {
         let end = searchable.character(range.end);
         growth.add(if is_match { content.len() } else { range.len() })?;
@@ -163,7 +163,7 @@ const MAX_DECOMPOSITION_CHARS: usize = 18;
 /// The canonical or compatible decomposition of a text, or the composition of that. Characters that
 /// are younger than the tables of `tokenizers` do not change, and divide the text.
 fn normalized(text: &[AlignedChar], compatible: bool, composes: bool) -> Result<AlignedText> {
-    let mut result = memory::with_room(text.len())?;
+    let mut result = memory::with_capacity(text.len())?;
     for piece in text.split_inclusive(|c| is_younger(c.character)) {
         let old = match piece.split_last() {
             Some((last, before)) if is_younger(last.character) => before,
@@ -194,7 +194,7 @@ fn changed(text: &[AlignedChar], changes: &[ChangedChar]) -> Result<AlignedText>
 
 /// The canonical or compatible decomposition; marks in the order of their classes.
 fn decomposed(text: &[AlignedChar], compatible: bool) -> Result<Vec<ChangedChar>> {
-    let (mut result, mut marks_from) = (memory::with_room::<ChangedChar>(text.len())?, 0);
+    let (mut result, mut marks_from) = (memory::with_capacity::<ChangedChar>(text.len())?, 0);
     for c in text {
         memory::reserve(&mut result, MAX_DECOMPOSITION_CHARS)?;
         let mut is_new = 0;
@@ -222,7 +222,7 @@ fn in_order(marks: &mut [ChangedChar]) {
 
 /// The composition of decomposed characters; one that is composed of several stands for all of them.
 fn composed(characters: Vec<ChangedChar>) -> Result<Vec<ChangedChar>> {
-    let mut result: Vec<ChangedChar> = memory::with_room(characters.len())?;
+    let mut result: Vec<ChangedChar> = memory::with_capacity(characters.len())?;
     let (mut starter, mut last_class): (Option<usize>, u8) = (None, 0);
     for (character, change) in characters {
         let class = canonical_combining_class(character);
@@ -291,7 +291,7 @@ pub(crate) fn utf8_bytes(text: &[AlignedChar]) -> usize {
     text.iter().map(|c| c.character.len_utf8()).sum()
 }
 
-/// A text behind another, which has the span of the first character; an empty text stays empty.
+/// A text after another, with the span of the first character; an empty text stays empty.
 pub(crate) fn prepended(
     before: impl IntoIterator<Item = char>,
     text: AlignedText,

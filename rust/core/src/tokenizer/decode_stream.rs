@@ -346,9 +346,9 @@ impl StopSearch {
         self.held.push_str(piece);
         let Stops { strings, automaton, keep, .. } = &*self.stops;
         match (automaton.find(&self.held), id) {
-            (Some(found), _) => {
-                let kept = if *keep { found.end() } else { found.start() };
-                self.stop(found.pattern().as_usize(), kept)
+            (Some(hit), _) => {
+                let end = if *keep { hit.end() } else { hit.start() };
+                self.stop(hit.pattern().as_usize(), end)
             }
             (None, Some(number)) => {
                 self.held.push_str(if *keep { &strings[number] } else { "" });
@@ -364,8 +364,8 @@ impl StopSearch {
         self.release(self.held.len())
     }
 
-    fn stop(&mut self, number: usize, kept: usize) -> String {
-        let rest = self.release(kept);
+    fn stop(&mut self, number: usize, end: usize) -> String {
+        let rest = self.release(end);
         self.held.clear();
         self.stopped = Some(number);
         rest

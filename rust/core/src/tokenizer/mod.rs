@@ -121,8 +121,8 @@ impl Tokenizer {
         tables: MergeTables,
     ) -> Result<Self> {
         check_rules(rule, &vocabulary, &rules)?;
-        let listed = if rule == MergeRule::Ranks { &[] } else { merges.pairs(Vec::new) };
-        let pretokens = PretokenEncoder::new(vocabulary, rule, &rules, listed, tables)?;
+        let pairs = if rule == MergeRule::Ranks { &[] } else { merges.pairs(Vec::new) };
+        let pretokens = PretokenEncoder::new(vocabulary, rule, &rules, pairs, tables)?;
         let encoder = Arc::new(Encoder::new(pretokens, rules)?);
         let (notes, fingerprint, expressions, normalized_names) = Default::default();
         Ok(Self { encoder, rule, merges, notes, fingerprint, expressions, normalized_names })
@@ -308,8 +308,8 @@ impl Tokenizer {
     /// The ids, in ascending order, of the tokens that only a whole pretoken becomes; none unless whole
     /// pretokens come first. Fails if there is not enough memory.
     #[doc(hidden)]
-    pub fn unmade_ids(&self) -> Result<Vec<u32>> {
-        memory::copy(self.encoder.pretokens.unmade()?)
+    pub fn whole_only_ids(&self) -> Result<Vec<u32>> {
+        memory::copy(self.encoder.pretokens.whole_only()?)
     }
 
     /// The pairs that merge, in the form that encoding uses. Fails if there is not enough memory

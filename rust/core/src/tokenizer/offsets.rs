@@ -85,8 +85,8 @@ impl Tokenizer {
         self.encoder().call().append(&Text::Utf8(text), options, &mut spans.ids)?;
         let covering = options.prepend.len()..spans.ids.len() - options.append.len();
         self.check_lengths(&spans.ids[covering.clone()], text.len())?;
-        spans.bytes = memory::with_room(spans.ids.len())?;
-        spans.chars = memory::with_room(spans.ids.len())?;
+        spans.bytes = memory::with_capacity(spans.ids.len())?;
+        spans.chars = memory::with_capacity(spans.ids.len())?;
         // The rest of the text, and the number of characters that start before it.
         let (mut rest, mut chars) = (text.as_bytes(), 0);
         for (index, &id) in spans.ids.iter().enumerate() {
@@ -263,9 +263,9 @@ fn ends(
 //
 // Encodes a text that is normalized, with the span of each id in the original text.
 //
-// The `Preparation` aligns each byte that is merged with the text. The
-// span of an id is that of its bytes; an id without bytes has the span of the last byte of its
-// pretoken. This is slower than encoding, so only what asks for spans uses it.
+// The `Preparation` aligns each byte that is merged with the text. The span of an id is that of its
+// bytes; an id without bytes has the span of the last byte of its pretoken. This is slower than
+// encoding, so only what asks for spans uses it.
 
 /// An id and the text that it stands for.
 pub(crate) struct AlignedId {

@@ -206,7 +206,7 @@ impl Session {
 
     /// All ids. Fails if there is not enough memory.
     pub fn ids(&self) -> Result<Vec<u32>> {
-        let mut ids = memory::with_room(self.len())?;
+        let mut ids = memory::with_capacity(self.len())?;
         for block in &self.state.blocks {
             ids.extend_from_slice(block);
         }

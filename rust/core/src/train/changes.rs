@@ -54,7 +54,7 @@ pub(super) struct Balances {
 }
 
 impl Balances {
-    /// Make room for the neighbours of this number of ids.
+    /// Extend the balances to the neighbours of this number of ids.
     pub(super) fn grow(&mut self, ids: u32) -> Result<()> {
         grow(&mut self.of, ids)
     }

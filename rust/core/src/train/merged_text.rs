@@ -1,8 +1,7 @@
 //! One text in which given merges are made, one by one; all its pairs are counted.
 //!
-//! A `Worker` shares the counts of pairs with other workers, and only
-//! frequent pairs are kept. A merged text keeps all its pairs itself: any of them may be merged
-//! next, since another text may choose it.
+//! The workers of a training share the counts of pairs, and keep only frequent pairs. A merged text
+//! keeps all its pairs itself: any of them may be merged next, since another text may choose it.
 
 use crate::count::Counts;
 use crate::error::{Error, Result};

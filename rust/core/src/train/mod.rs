@@ -23,10 +23,10 @@
 //!    range of the words and makes all merges of a batch there; then the changes are added up. The
 //!    result does not depend on the number of threads.
 //!
-//! `seed` provides the tokens before the first merge. A `worker` owns the `words` of one thread,
-//! and the `changes` of a batch in them. `pair_counts` has the counts of all pairs, `queue`
-//! chooses the next batch, `order` breaks ties, and `trainer` runs the training. For tokens that
-//! cross spaces, `veto` says which are allowed, and `segments` cuts long pretokens.
+//! `words` turns pretokens into ids, `postings` lists the words of each pair, and `changes` records what
+//! a batch changes in them. `pair_counts` has the counts of all pairs, `queue` chooses the next batch,
+//! `order` breaks ties, and `trainer` runs the training. For tokens that cross spaces, [`Veto`] says
+//! which are allowed, and `segments` cuts long pretokens.
 
 mod changes;
 pub mod grow;

@@ -111,7 +111,7 @@ impl TokenOrder {
 
     /// The bytes of the token of a pair.
     pub(super) fn joined(&self, (left, right): TokenPair) -> Result<Vec<u8>> {
-        let mut bytes = memory::with_room(self.joined_length((left, right)))?;
+        let mut bytes = memory::with_capacity(self.joined_length((left, right)))?;
         for id in [left, right] {
             let ranks = self.tokens[id as usize].iter();
             bytes.extend(ranks.map(|&rank| self.bytes[usize::from(rank)]));

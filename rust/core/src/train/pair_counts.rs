@@ -81,7 +81,7 @@ impl PairCounts {
     /// The index of a pair, if it is kept and not yet merged.
     ///
     /// A merged pair must not be found: in "aaa", the merge of (a, a) removes the second occurrence
-    /// too, whose count is no longer there to be lowered.
+    /// too, and its count, which is 0 already, cannot be lowered.
     pub(super) fn find(&self, pair: TokenPair) -> Option<u32> {
         let row = self.index.find(hash(pair), |row| self.entries[row].0 == pair).ok()?;
         (self.entries[row].1 > 0).then(|| u32::try_from(row).expect("below 2^32 pairs"))

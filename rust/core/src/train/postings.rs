@@ -93,8 +93,8 @@ impl Postings {
         if self.dropped >= self.ranges.len().max(self.words.len() / DROPPED_SHARE) {
             self.compact();
         }
-        // Until here, `end` of a new range is the number of its postings; now it becomes a range
-        // that is empty and has that much space behind it.
+        // `expect` has counted the postings of a new range in its `end`. The range becomes empty, and
+        // that much space follows it.
         let mut end = self.words.len();
         for range in &mut self.ranges[self.first..] {
             let start = end;

@@ -263,7 +263,7 @@ impl Trainer<'_> {
             // is compared with the floor.
             let mut created = workers.iter().flat_map(|worker| worker.changes.created(number));
             created.try_for_each(|&(neighbour, count)| self.sums.change(neighbour, 0, count))?;
-            let mut neighbours = memory::with_room(self.sums.len())?;
+            let mut neighbours = memory::with_capacity(self.sums.len())?;
             memory::reserve(&mut new, self.sums.len())?;
             let frequent = self.sums.drain().filter(|(_, sum)| sum.created >= self.floor);
             for (neighbour, sum) in frequent {
@@ -273,8 +273,8 @@ impl Trainer<'_> {
             plan.new_neighbours.push(neighbours);
         }
         plan.pairs.insert(&new)?;
-        // Only now do pairs of this batch have indices. Those that later merges of it removed are
-        // lowered before they are queued.
+        // The pairs that the batch created have indices after `insert`. Those that later merges of the
+        // batch removed are lowered before they are queued.
         for worker in &workers {
             let mut removed = Vec::new();
             plan.pairs.find_all(&worker.changes.removed_in_batch, &mut removed)?;
@@ -316,10 +316,8 @@ fn first_position(
 }
 
 // ---------------------------------------------------------------------------- workers
-//
-// Merges pairs in a contiguous range of the words, on one thread.
 
-/// A range of the words, and which of them contain each pair.
+/// A contiguous range of the words, in which one thread merges pairs, and which words contain each pair.
 struct Worker {
     words: Box<dyn Words>,
     postings: Postings,

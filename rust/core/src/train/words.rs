@@ -66,8 +66,8 @@ pub(super) trait Words: Send {
         let of_pair = postings.of(index);
         let mut positions = of_pair.iter().map(|&word| self.position(word, pair, order));
         let first = positions.by_ref().enumerate().find_map(|(at, position)| Some((at, position?)));
-        // Occurrences only disappear, so a word without the pair never has it again: dropping these
-        // postings now spares the next call and the merge a visit.
+        // Occurrences only disappear, so a word without the pair never has it again, and dropping its
+        // posting spares the next call and the merge a visit.
         let before = first.map_or(of_pair.len(), |(at, _)| at);
         postings.drop_first(index, before);
         first.map(|(_, position)| position)
@@ -135,7 +135,7 @@ impl<C: Cell> Cells<C> {
     fn new(counts: &Counts, range: Range<usize>, seed: &mut Seed) -> Result<Self> {
         // Each id stands for at least one byte, so the cells never exceed this and never move.
         let capacity = range.len() * HEADER_CELLS + counts.bytes_of(&range).len();
-        let mut words = Self { cells: memory::with_room(capacity)? };
+        let mut words = Self { cells: memory::with_capacity(capacity)? };
         let mut ids = Vec::new();
         for (pretoken, count) in counts.range(range) {
             seed.ids(pretoken, &mut ids)?;

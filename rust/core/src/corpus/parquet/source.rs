@@ -108,10 +108,9 @@ impl ChunkReader for TableSource {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
-        let eof = || ParquetError::EOF("a page exceeds the end of the file".to_owned());
         // The header may claim any length.
         if start.saturating_add(length as u64) > self.size {
-            return Err(eof());
+            return Err(ParquetError::EOF("a page exceeds the end of the file".to_owned()));
         }
         let mut bytes = memory::zeros(length).map_err(io::Error::from)?;
         self.reader(start).read_exact(&mut bytes)?;

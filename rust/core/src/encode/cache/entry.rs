@@ -165,8 +165,8 @@ impl Overflow {
     fn fill(&self, named: [u64; 2], words: impl Iterator<Item = u64>) -> Option<[u64; 2]> {
         let size = size_of_entry(named);
         let start = self.reserved_words.0.fetch_add(size, Relaxed);
-        let room = self.words.get(start..start + size)?;
-        for (place, word) in room.iter().zip(words) {
+        let free = self.words.get(start..start + size)?;
+        for (place, word) in free.iter().zip(words) {
             place.store(word, Relaxed);
         }
         Some([start as u64, named[1]])
@@ -187,20 +187,20 @@ impl Overflow {
         self.words.get(start..start + size_of_entry(named))
     }
 
-    /// Write the ids of a pretoken to the start of `room`, perhaps followed by zeros; returns their
+    /// Write the ids of a pretoken to the start of `out`, perhaps followed by zeros; returns their
     /// number, or `None` if the item belongs to another pretoken.
     #[inline]
     pub(crate) fn read(
         &self,
         named: [u64; 2],
         pretoken: &[u8],
-        room: &mut [u32; READ_BUFFER_IDS],
+        out: &mut [u32; READ_BUFFER_IDS],
     ) -> Option<usize> {
         let (length, count) = sizes(named);
         let (bytes, packed) = self.entry(named)?.split_at_checked(words_of_bytes(length))?;
         let is_long = length == pretoken.len()
             && bytes.iter().map(|word| word.load(Relaxed)).eq(words_of(pretoken));
-        for (ids, word) in room.as_chunks_mut().0.iter_mut().zip(packed) {
+        for (ids, word) in out.as_chunks_mut().0.iter_mut().zip(packed) {
             *ids = unpack(word.load(Relaxed));
         }
         (length == 0 || is_long).then_some(count)
@@ -256,7 +256,7 @@ mod tests {
     }
 
     proptest! {
-        /// Stored items are found, also in a copy, and by no other pretoken; items without room are
+        /// Stored items are found, also in a copy, and by no other pretoken; items that do not fit are
         /// not stored.
         #[test]
         fn what_is_kept_stays(

@@ -65,7 +65,7 @@ impl CacheTable {
         pages.into_iter().flatten().filter_map(|words| words.first())
     }
 
-    /// Add the entries of one of several equal parts of another table, as far as there is room. Those
+    /// Add the entries of one of several equal parts of another table, as far as they fit. Those
     /// that other threads add to that part later are not copied.
     pub(crate) fn copy_part(&self, other: &Self, part: usize, parts: usize) {
         let [start, end] = [part, part + 1].map(|part| (part << other.bits) / parts * LINE);
@@ -189,7 +189,7 @@ impl CacheTable {
         false
     }
 
-    /// Write the ids of an entry with this count and these words to the start of `room`, perhaps
+    /// Write the ids of an entry with this count and these words to the start of `out`, perhaps
     /// followed by other numbers; returns their number, or `None` if the entry belongs to another
     /// pretoken, or to none. Not inlined, since most pretokens have few ids; inlining makes a
     /// message a tenth slower.
@@ -199,16 +199,16 @@ impl CacheTable {
         count: u8,
         words: [u64; 2],
         pretoken: &[u8],
-        room: &mut [u32; READ_BUFFER_IDS],
+        out: &mut [u32; READ_BUFFER_IDS],
     ) -> Option<usize> {
         if count == entry::IN_OVERFLOW {
-            return self.overflow.read(words, pretoken, room);
+            return self.overflow.read(words, pretoken, out);
         }
         let count = usize::from(count);
         if count <= entry::INLINE {
-            *room.first_chunk_mut()? = entry::ids(words);
+            *out.first_chunk_mut()? = entry::ids(words);
         } else {
-            *room.first_chunk_mut()? = entry::packed_ids(words);
+            *out.first_chunk_mut()? = entry::packed_ids(words);
         }
         (count <= entry::PACKED).then_some(count)
     }

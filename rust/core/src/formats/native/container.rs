@@ -40,7 +40,7 @@ pub(super) enum Kind {
     UnicodeVersion = 7,
     Notes = 8,
     /// Optional, like all that follow.
-    MergesMade = 9,
+    MergeCounts = 9,
     Twins = 10,
     Shared = 11,
     AddedFlags = 12,
@@ -49,7 +49,7 @@ pub(super) enum Kind {
     PairsOfBytes = 18,
     MergedIds = 19,
     SplitPoints = 21,
-    Unmade = 25,
+    WholeOnly = 25,
     Tokens = 26,
 }
 

@@ -55,7 +55,7 @@ const BYTES_PER_MERGE: usize = 16;
 const BYTES_PER_ID: usize = 16;
 
 /// Vocabularies with fewer ids are saved without tables.
-pub const MIN_IDS_WITH_TABLES: usize = 1 << 12;
+const MIN_IDS_WITH_TABLES: usize = 1 << 12;
 
 /// The flags of an added token that is special and nothing else, which files need not say.
 const SPECIAL_ONLY: u8 = 1;
@@ -80,7 +80,7 @@ fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Result<Vec<u8>> {
     writer.bytes(Kind::Rules, tokenizer.rules().to_bytes());
     writer.bytes(Kind::UnicodeVersion, UNICODE_VERSION.into());
     writer.bytes(Kind::Notes, write_notes(tokenizer.notes()));
-    writer.bytes(Kind::MergesMade, encode_counts(tokenizer.merge_counts()));
+    writer.bytes(Kind::MergeCounts, encode_counts(tokenizer.merge_counts()));
     if !vocabulary.twins().is_empty() {
         writer.numbers(Kind::Twins, vocabulary.twins().iter().copied());
     }
@@ -108,7 +108,7 @@ fn write_tables(tokenizer: &Tokenizer, writer: &mut Writer) -> Result<()> {
     writer.array(Kind::PairsOfBytes, bytes);
     writer.array(Kind::MergedIds, ids);
     writer.array(Kind::SplitPoints, split_points);
-    writer.array(Kind::Unmade, tokenizer.encoder().pretokens.unmade()?);
+    writer.array(Kind::WholeOnly, tokenizer.encoder().pretokens.whole_only()?);
     writer.table(Kind::Tokens, tokens, tokens_probe);
     Ok(())
 }
@@ -216,7 +216,7 @@ fn tokenizer(container: &Container, tables: Tables) -> Result<Tokenizer> {
     }
     let rule = read_rule(container)?;
     let merges = read_merges(container, &vocabulary)?;
-    let counts = container.array_if_any(Kind::MergesMade)?;
+    let counts = container.array_if_any(Kind::MergeCounts)?;
     let rules = TextRules::from_bytes(&container.array::<u8>(Kind::Rules)?);
     let rules = rules.ok_or_else(|| {
         container.broken(Kind::Rules, "it is not the normalizer, the pre-tokenizer and so on")
@@ -235,8 +235,9 @@ fn tokenizer(container: &Container, tables: Tables) -> Result<Tokenizer> {
     };
     let split_points =
         believed(Kind::SplitPoints).then(|| read_split_points(container)).transpose()?;
-    let unmade = believed(Kind::Unmade).then(|| container.array(Kind::Unmade)).transpose()?;
-    let tables = MergeTables { pairs, split_points, unmade };
+    let whole_only =
+        believed(Kind::WholeOnly).then(|| container.array(Kind::WholeOnly)).transpose()?;
+    let tables = MergeTables { pairs, split_points, whole_only };
     let tokenizer = Tokenizer::with_tables(vocabulary, rule, rules, merges, tables)?;
     Ok(tokenizer.with_notes(read_notes(container)?))
 }
