@@ -20,9 +20,8 @@ const PAGE_BYTES: usize = 1 << 26;
 ///
 /// `take` is called for each item of rows, in order, with its ids, the offsets of its documents in
 /// the ids, their offsets in the bytes of text, and its parts: the index of a file, the first row and
-/// the number of rows. Returns the file and the row at
-/// which encoding ended: after the last file, or at the first part that the core cannot read or
-/// encode.
+/// the number of rows. Returns the file and the row at which encoding ended: after the last file, or at
+/// the first part that the core cannot read or encode.
 #[pyfunction]
 #[pyo3(signature = (tokenizer, files, column, take, *, first=0, doc_cap=None, prepend=None,
                     append=None, most_bytes, threads=None))]

@@ -78,9 +78,9 @@ pub enum MergeRule {
         /// Whether a pretoken that is a token is encoded as that token, without merging.
         ignore_merges: bool,
     },
-    /// Only listed pairs of ids merge, as with `Merges`, but merging starts with characters: one
-    /// that is a token is a part of its own, and of any other each byte is one. This is the rule of
-    /// vocabularies with byte fallback, which SentencePiece trains.
+    /// Only listed pairs of ids merge, as with `Merges`, but merging starts with characters: a
+    /// character that is a token is one part, and any other character is one part for each byte. This
+    /// is the rule of vocabularies with byte fallback, which SentencePiece trains.
     Characters,
 }
 

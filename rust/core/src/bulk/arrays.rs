@@ -126,7 +126,7 @@ impl Tokenizer {
         self.encode_texts(texts.iter().copied(), (units, ids), options, threads, |_| ())
     }
 
-    /// [`encode_arrays`](Self::encode_arrays) for an iterator of texts of so many units and ids, about.
+    /// [`encode_arrays`](Self::encode_arrays) for an iterator of texts of about this many units and ids.
     /// `on_part` is called with each part of a text, in order, shortly before it is encoded.
     pub(crate) fn encode_texts<'a, T: Id>(
         &self,
@@ -160,7 +160,7 @@ impl Tokenizer {
     }
 }
 
-/// Encode parts of so many units and ids, about, into one array, on up to `threads` threads.
+/// Encode parts of about this many units and ids into one array, on up to `threads` threads.
 fn encode_parts<'a, T: Id>(
     parts: impl Iterator<Item = Part<'a>> + Send,
     (units, ids): (usize, usize),

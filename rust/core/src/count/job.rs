@@ -143,7 +143,7 @@ impl<'a> CountJob<'a> {
             if first.is_ok() {
                 first = receive(part).inspect_err(|_| self.stop());
             }
-            // Where splitting may fail, a single text may take minutes, so threads leave it in the middle.
+            // Where splitting may fail, a text may take minutes, so threads leave it in the middle.
             if self.splitter.may_fail() { first.clone() } else { Ok(()) }
         };
         parallel::ordered(parts, threads, 0, |_| 0, table, work, sink)?;

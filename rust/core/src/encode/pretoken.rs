@@ -310,9 +310,9 @@ impl Uncovered {
 /// there is not enough memory.
 ///
 /// Within a pretoken, the bytes of such a token are merged, so a section of a long pretoken must not be
-/// one: it would be looked up as a pretoken is. Published vocabularies have a few.
+/// such a token: it would be looked up as a pretoken is. Published vocabularies have a few.
 ///
-/// Under the rule of ranks, a token without a pair is one. Listed pairs may also come too late,
+/// Under the rule of ranks, these are the tokens without a pair. Listed pairs may also come too late,
 /// so all tokens are merged, which takes some 20 ms for 100,000 tokens.
 fn whole_only_tokens(vocabulary: &Vocabulary, merger: &Merger) -> Result<Array<u32>> {
     let (mut scratch, mut merged_ids, mut ids) = (MergeScratch::default(), Vec::new(), Vec::new());

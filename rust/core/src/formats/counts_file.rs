@@ -317,7 +317,7 @@ fn is_unsigned(column: &ColumnDescriptor) -> bool {
     [UINT_8, UINT_16, UINT_32, UINT_64].contains(&column.converted_type())
 }
 
-/// Reads the counts of so many rows.
+/// Reads the counts of the next rows, given their number.
 type ReadCounts = dyn FnMut(usize) -> ParquetResult<Vec<u64>>;
 
 /// Reads the values of a column in a row group, none of them null.

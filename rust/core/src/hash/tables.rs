@@ -86,7 +86,7 @@ impl KeyTable {
     #[inline]
     pub(crate) fn find(&self, key: Key) -> Option<u32> {
         let mut at = home(key, self.words.len());
-        // A builder never needs more probes, and a table from a stranger may have no end.
+        // A builder never needs more probes, and the probes in an untrusted table may not end.
         for _ in 0..self.max_probe {
             let line = self.words[at..].first_chunk().expect("lines are whole");
             if let Some(place) = place(line, key) {

@@ -132,7 +132,8 @@ impl HeapMerge {
 //
 // This is the general way, for vocabularies such as CLIP's (`</w>` ends words) or those with an
 // unknown token. A symbol of the pretoken is looked up by its name; listed pairs then merge, the
-// first of the list first, the leftmost among equals. Source: `BPE::merge_word` of Hugging Face `tokenizers` 0.23.
+// first of the list first, the leftmost among equals. Source: `BPE::merge_word` of Hugging Face
+// `tokenizers` 0.23.
 
 /// An id, and the number of bytes of the pretoken that it stands for.
 pub(crate) type SizedId = (u32, usize);

@@ -7,7 +7,7 @@
 //!    merges are interleaved, to overlap their waits for memory.
 //! 2. [`runs`]: in a pretoken of a few runs of equal bytes, a whole run merges in one step.
 //! 3. [`blocks`]: up to 4,096 bytes, the minimum is taken in two levels.
-//! 4. [`merger`]: beyond that, one window of so many bytes at a time.
+//! 4. [`merger`]: beyond that, one window of 4,096 bytes at a time.
 //! 5. [`heap`]: where a window must be larger, a heap holds the pairs that may merge.
 //!
 //! [`merger`] chooses among them, and builds the [`pair_table`] of the pairs that merge. [`symbols`]

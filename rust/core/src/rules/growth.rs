@@ -1,8 +1,8 @@
 //! How much the rules may make of a text.
 //!
-//! The rules may come from a stranger's file, in which a few steps that double a text would make more
-//! than any memory holds. So what each step makes is counted, for all parts of a text together, and so
-//! is the time of searches.
+//! The rules may come from an untrusted file, in which a few steps that double a text would make more
+//! than any memory holds. So the bytes that each step makes are counted, for all parts of a text
+//! together, and so is the time of searches.
 
 use super::normalizer::{NormalizerStep, ReplacePattern};
 use super::{DecoderStep, PostProcessor, PreTokenizerStep, TextRules};
@@ -45,7 +45,7 @@ pub(crate) struct TextGrowth {
 }
 
 impl TextGrowth {
-    /// For a text of so many bytes.
+    /// For a text of this many bytes.
     pub(crate) fn of(bytes: usize) -> Self {
         let (limit, time) = (limit(bytes), Budget::new(bytes));
         Self { limit, before: 0, size: 0, unchecked: 0, time, stage: "", number: 0, kind: "" }
@@ -72,7 +72,7 @@ impl TextGrowth {
         memory::check(std::mem::take(&mut self.unchecked))
     }
 
-    /// End a part of the text, of which so many bytes are left.
+    /// End a part of the text, which has this many bytes after all steps.
     pub(crate) fn end_part(&mut self, bytes: usize) {
         self.before = self.before.saturating_add(bytes);
     }
@@ -89,7 +89,7 @@ pub(crate) fn check_stream(size: usize, bytes: usize) -> Result<()> {
     if size > limit(bytes) { Err(too_much("the decoder")) } else { Ok(()) }
 }
 
-/// The bytes that a step may make of a text of so many bytes.
+/// The largest number of bytes that a step may make of a text of this many bytes.
 fn limit(bytes: usize) -> usize {
     bytes.saturating_mul(BYTES_PER_BYTE).saturating_add(BYTES_PER_TEXT)
 }

@@ -102,7 +102,7 @@ impl TextRules {
         (rules.to_bytes() == bytes && rules.is_possible()).then_some(rules)
     }
 
-    /// Whether no value is one that its type allows but no rule has.
+    /// Whether all values are possible in rules; their types allow more.
     fn is_possible(&self) -> bool {
         let PostProcessor { single, pair, .. } = &self.post_processor;
         let mut pieces = single.iter().chain(pair);

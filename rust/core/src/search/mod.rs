@@ -1,6 +1,6 @@
 //! Searches texts with regular expressions, within limits.
 //!
-//! An expression may come from a stranger's file, so the backtracking of one search, the size of the
+//! An expression may come from an untrusted file, so the backtracking of one search, the size of the
 //! automata, and the time of all searches in a text (`Budget`) are limited.
 
 use std::ops::Range;
@@ -123,7 +123,7 @@ const SLOW_SEARCH_TIME: Duration = Duration::from_millis(5);
 
 /// The time of all searches in one text: in all its windows and pieces, by all steps.
 ///
-/// A pattern may come from a stranger's file, and some patterns take time that grows with the square
+/// A pattern may come from an untrusted file, and some patterns take time that grows with the square
 /// of a text, or faster. The engine limits the backtracking of one search, but not the number of
 /// searches, and not what it hands to automata, whose time is the length of the text times the size
 /// of the pattern. So the searches of a text are timed together. The limit grows with the length of

@@ -157,9 +157,9 @@ impl DecodeStream {
 // which nothing is left, text comes in ever longer parts. If a step replaces text in joined names,
 // any text may still change, so all ids are held back.
 
-/// Ids are dropped when there are so many.
+/// Ids are dropped when there are this many.
 const MAX_HELD_IDS: usize = 16;
-/// At least so many ids are kept then: a character has at most four bytes.
+/// At least this many ids are kept then: a character has at most four bytes.
 const MIN_KEPT_IDS: usize = 4;
 
 /// The last ids, and how much of their text was given out.
@@ -168,7 +168,7 @@ struct NameStream {
     ids: Vec<u32>,
     /// The number of bytes of the text of these ids that were given out.
     returned_bytes: usize,
-    /// Nothing is decoded before there are so many ids.
+    /// Nothing is decoded before there are this many ids.
     wait: usize,
     /// The bytes of all tokens of the text, and of all that was given out.
     token_bytes: usize,

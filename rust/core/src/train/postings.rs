@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::train::changes::{Changes, Neighbour, grow, resize};
 use crate::train::pair_counts::Word;
 
-/// Dropped postings take at most one part in so many of the memory; in a large corpus, they would be
-/// half of it after some thousand merges.
+/// Dropped postings take at most one part of the memory in this many; in a large corpus, they would
+/// take half of it after some thousand merges.
 const DROPPED_SHARE: usize = 4;
 
 /// The words that contain each pair, written once when the pair is created. A word that later loses

@@ -4,7 +4,8 @@
 //! one page after the other, so a thread holds one page and the rest of the previous one, however
 //! large the files are.
 //!
-//! A column must be flat and hold UTF-8, which a column of bytes may do too, or only nulls. For all others, [`TextColumn::open`] fails.
+//! A column must be flat, and of text, of bytes that are UTF-8, or of nulls only. For all others,
+//! [`TextColumn::open`] fails.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};

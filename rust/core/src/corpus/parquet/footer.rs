@@ -205,7 +205,7 @@ impl Thrift<'_> {
         Some((byte & 15, count))
     }
 
-    /// Skip a value of at most so many levels of lists and structs.
+    /// Skip a value of at most `levels` levels of lists and structs.
     fn skip(&mut self, kind: u8, levels: u8) -> Option<()> {
         let levels = levels.checked_sub(1)?;
         match kind {

@@ -1,10 +1,10 @@
 //! Files whose tokens are bytes: a `ByteLevel` maps the bytes of a text to GPT-2's characters, and the
 //! decoder maps them back.
 //!
-//! Without a decoder, `tokenizers` joins the names of tokens by spaces, which is no text that anybody
-//! reads. Here ids then become the text that they were made of; a note says that the file has none.
+//! Without a decoder, `tokenizers` joins the names of tokens by spaces, which gives no readable text.
+//! Here, ids become the text that was encoded even so; a note says that the file has no decoder.
 //!
-//! Files of all other forms than this and that of spaces keep their names: [`parts_of_names`].
+//! Files that have neither this form nor that of `spaces` keep the names of tokens: [`parts_of_names`].
 
 use std::collections::HashSet;
 

@@ -361,9 +361,10 @@ fn token(node: &JsonNode<'_>) -> Result<AddedToken> {
     })
 }
 
-/// Without a normalizer, `normalized` only tells which tokens are found first. Where it is the same
-/// for all of them, it tells nothing: then no token has it, and the result are the contents of those
-/// that had it.
+/// Clear the flag `normalized` if all tokens have it. Returns the contents of those that had it.
+///
+/// Without a normalizer, the flag only decides which tokens are found first, so it has no effect if it
+/// is the same for all of them.
 pub(super) fn without_normalized(tokens: &mut [AddedToken]) -> Vec<String> {
     if !tokens.iter().all(|token| token.normalized) {
         return Vec::new();
@@ -375,7 +376,7 @@ pub(super) fn without_normalized(tokens: &mut [AddedToken]) -> Vec<String> {
 }
 
 /// The field for added tokens; `normalized` are the contents of those that had this flag in the file
-/// they come from, although it tells nothing.
+/// that was read, where it had no effect.
 pub(super) fn write_added_tokens(tokens: &[AddedToken], normalized: &HashSet<String>) -> Value {
     let entry = |token: &AddedToken| {
         let normalized = token.normalized || normalized.contains(&token.content);

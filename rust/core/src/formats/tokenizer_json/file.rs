@@ -27,7 +27,7 @@ pub(super) const STEPS_NOTE: &str = "huggingface.pre_tokenizer";
 pub(super) const PADDING_NOTE: &str = "huggingface.padding";
 pub(super) const TRUNCATION_NOTE: &str = "huggingface.truncation";
 pub(super) const DECODER_NOTE: &str = "huggingface.decoder";
-/// The note with the contents of tokens whose flag `normalized` tells nothing.
+/// The note with the contents of tokens whose flag `normalized` has no effect.
 pub(super) const NORMALIZED_NOTE: &str = "huggingface.normalized";
 
 /// What a file says, with all names resolved.

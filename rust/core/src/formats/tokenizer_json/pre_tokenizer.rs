@@ -211,7 +211,7 @@ fn gpt2() -> String {
     pattern.and_then(|pattern| pattern.regex().map(str::to_owned)).unwrap_or_default()
 }
 
-/// The literal text that an expression matches, if it is one.
+/// The literal text that an expression matches, if it matches only that.
 fn unescaped(regex: &str) -> Option<String> {
     let group = regex.strip_prefix("(?:").and_then(|rest| rest.strip_suffix(')'));
     let regex = group.unwrap_or(regex);

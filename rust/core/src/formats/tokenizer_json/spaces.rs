@@ -48,7 +48,10 @@ fn form_of_rules(normalizer: &[NormalizerStep], steps: &[PreTokenizerStep]) -> O
         return Some((*prefix, *split));
     }
     // No space is left, at which a text could be split.
-    let at_space = |step: &PreTokenizerStep| matches!(step, PreTokenizerStep::Split { regex, .. } if regex == "(?: )");
+    let at_space = |step: &PreTokenizerStep| match step {
+        PreTokenizerStep::Split { regex, .. } => regex == "(?: )",
+        _ => false,
+    };
     let is_form = |prefix: &SpacePrefix| {
         let mut usual = self::normalizer(*prefix);
         let is_usual = usual == normalizer;
