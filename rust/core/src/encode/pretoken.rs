@@ -61,15 +61,15 @@ impl PretokenEncoder {
         vocabulary: Vocabulary,
         rule: MergeRule,
         rules: &TextRules,
-        merges: &[(u32, u32)],
+        merge_pairs: &[(u32, u32)],
         tables: MergeTables,
     ) -> Result<Self> {
         let MergeTables { mut pairs, split_points, whole_only } = tables;
         let mut symbols = None;
         if rules.symbols.is_some() {
-            symbols = Some(Arc::new(SymbolMerger::new(&vocabulary, rules, merges)?));
+            symbols = Some(Arc::new(SymbolMerger::new(&vocabulary, rules, merge_pairs)?));
         } else if pairs.is_none() && rule != MergeRule::Ranks {
-            pairs = Some(merger::by_merges(&vocabulary, merges)?);
+            pairs = Some(merger::by_merges(&vocabulary, merge_pairs)?);
         }
         let merger = pairs.map(|pairs| Merger::new(&vocabulary, rule, pairs)).transpose()?;
         let merger = merger.map_or_else(OnceLock::new, OnceLock::from);
