@@ -182,8 +182,8 @@ pub(crate) fn lists<'py>(batch: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIte
     batch.try_iter().map_err(|_| refused("batch", batch, "an iterable of lists of ids"))
 }
 
-/// Refuse what is iterable but has no values of its own: text, and mappings and tables, which give
-/// the names of their columns.
+/// Refuse what is iterable but is not several values: a text, and a mapping or a table, which give the
+/// names of their columns.
 fn many(name: &str, values: &Bound<'_, PyAny>, allowed: &str) -> PyResult<()> {
     let py = values.py();
     if values.is_instance_of::<PyList>() || values.is_instance_of::<PyTuple>() {

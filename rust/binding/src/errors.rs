@@ -66,7 +66,7 @@ pub(crate) fn python(error: &Error) -> PyErr {
         Error::TextNotUtf8 { .. } | Error::Document { .. } | Error::FileNotUtf8 { .. } => {
             CorpusError::new_err(text())
         }
-        // An option of reading a corpus matters.
+        // The hint is about reading a corpus.
         Error::Unreadable { reason, .. } if !reason.hint().python.is_empty() => {
             CorpusError::new_err(text())
         }

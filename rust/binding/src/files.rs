@@ -112,7 +112,7 @@ impl Seek for FileObject {
 }
 
 /// Skipped documents: the file, the first row, the number of rows (0 for the rest of a damaged file), why,
-/// and what to do about it (empty if it is an error that `errors` is for).
+/// and what to do about it (empty if the answer is the argument `errors`).
 pub(crate) type Skipped = (usize, u64, u64, String, &'static str);
 
 /// Skipped documents for Python.

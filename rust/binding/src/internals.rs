@@ -1,5 +1,5 @@
-//! What few users, or only the package itself, ask of a tokenizer: functions, which keep the class
-//! small. `bytepair.tokenizer` exports the public ones.
+//! Functions of a tokenizer that few users, or only the package itself, need; so the class stays small.
+//! `bytepair.tokenizer` exports the public ones.
 
 use std::collections::BTreeMap;
 

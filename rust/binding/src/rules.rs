@@ -233,7 +233,7 @@ impl PySplitter {
     }
 }
 
-/// The pretokens of a text, by the function that calls another with each of them.
+/// The pretokens of a text: those with which `for_each` calls its second argument.
 pub(crate) fn pretokens<'py>(
     py: Python<'py>,
     text: &Bound<'_, PyAny>,

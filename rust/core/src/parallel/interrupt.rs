@@ -12,7 +12,7 @@ use crate::machine::Instant;
 /// The time between two polls.
 const BETWEEN_POLLS: Duration = Duration::from_millis(50);
 
-/// The clock is read at one of this many chances to poll, of which each comes within a few milliseconds.
+/// The clock is read in one of this many calls of [`poll`], which are at most some milliseconds apart.
 const CHANCES: u32 = 16;
 
 /// Whether the work of a thread has to stop.
@@ -70,8 +70,8 @@ fn with<R>(poll: Option<Poll>, work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Fails with [`Error::Interrupted`] if the work of this thread has to stop. Looks seldom, so that work of
-/// less than a millisecond may call it each time.
+/// Fails with [`Error::Interrupted`] if the work of this thread has to stop. It seldom reads the clock,
+/// so work of less than a millisecond may call it each time.
 #[inline]
 pub(crate) fn poll() -> Result<()> {
     let left = LEFT.get();

@@ -30,12 +30,12 @@ use crate::error::{Error, Hint, OTHER_COLUMN, RENDER, Reason, Result};
 
 /// A row group is divided into ranges of about this many decompressed bytes.
 const RANGE_BYTES: usize = 1 << 24;
-/// A row group is divided into at most this many.
+/// A row group is divided into at most this many ranges.
 const MAX_RANGES: usize = 16;
-/// The compressed bytes of a range at least.
+/// A range has at least about this many compressed bytes.
 const RANGE_FILE_BYTES: usize = 1 << 20;
-/// The rows that the files may state for each compressed byte, and the rows of any file: a run of nulls
-/// takes no bytes.
+/// A file may state at most this many rows for each compressed byte, and `MAX_EMPTY_ROWS` more: a run of
+/// nulls takes no bytes.
 const MAX_ROWS_PER_BYTE: usize = 64;
 const MAX_EMPTY_ROWS: usize = 1 << 24;
 

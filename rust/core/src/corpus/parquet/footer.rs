@@ -14,7 +14,7 @@ use crate::memory;
 
 /// The maximum number of levels of a schema, as in Arrow.
 const MOST_LEVELS: usize = 100;
-/// The maximum bytes of the elements on the ways to all columns: the crate writes out each way.
+/// The maximum size in bytes of the paths to all columns: the crate stores each of them as a whole.
 const MOST_PATH_BYTES: usize = 1 << 24;
 /// The memory for a footer, for each of its bytes: a row group without fields takes 96.
 const BYTES_OF_MEMORY: usize = 128;
@@ -77,7 +77,7 @@ impl PageHeader {
     }
 }
 
-/// Reads values of the [compact protocol]; none is read if they are damaged.
+/// Reads values of the [compact protocol]; the methods return `None` if a value is damaged.
 ///
 /// A value has a type: 1 and 2 are booleans, 3 a byte, 4 to 6 integers of 16, 32 and 64 bits, 7 a double,
 /// 8 a string, 9 a list, 10 a set, 12 a struct, and 0 is the end of a struct.

@@ -192,14 +192,14 @@ impl Pages {
         Err(general("the header of a page is damaged"))
     }
 
-    /// The page of the header was read or left out.
+    /// Go on to the next page, after this one was read or skipped.
     fn advance(&mut self) {
         if let Some(header) = self.header.take() {
             self.offset += (header.length + header.compressed) as u64;
         }
     }
 
-    /// Decompress a page to its stated size, unless the parquet crate has.
+    /// Decompress a page to its stated size, unless the parquet crate has done it.
     fn decompress(&self, page: &mut Page, bytes: usize) -> Result<()> {
         let levels = levels_bytes(page, false).unwrap_or(usize::MAX);
         let (Page::DataPage { buf, .. }

@@ -1,7 +1,7 @@
 //! Reads the documents of a parquet file in order, with the row of each.
 //!
-//! An invalid document, a page that is too large, or the rest of a damaged row group (or what of it
-//! is before such a page) is an error, or is skipped and recorded with its rows and the reason.
+//! An invalid document, a page that is too large, and the rest of a damaged row group (up to the next
+//! such page) are errors, or are skipped and recorded with their rows and the reason.
 
 use std::vec;
 

@@ -57,7 +57,7 @@ const BYTES_PER_ID: usize = 16;
 /// Vocabularies with fewer ids are saved without tables.
 const MIN_IDS_WITH_TABLES: usize = 1 << 12;
 
-/// The flags of an added token that is special and nothing else, which files need not say.
+/// The flags of an added token that is only special. If all are, a file has no section of flags.
 const SPECIAL_ONLY: u8 = 1;
 
 fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Result<Vec<u8>> {

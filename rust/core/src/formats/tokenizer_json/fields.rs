@@ -222,7 +222,7 @@ const fn text(which: u8, type_id: u32) -> TemplatePiece {
     TemplatePiece::Text { which, type_id }
 }
 
-/// The value of a template; that of none for one that adds nothing, as `transformers` writes it.
+/// The value of a template. One that adds nothing, as `transformers` writes it, is read as no template.
 fn template(node: &JsonNode<'_>) -> Result<PostProcessor> {
     let tokens = node.get("special_tokens")?;
     let pieces = |name| -> Result<Vec<TemplatePiece>> {

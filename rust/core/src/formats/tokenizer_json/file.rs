@@ -30,7 +30,7 @@ pub(super) const DECODER_NOTE: &str = "huggingface.decoder";
 /// The note with the contents of tokens whose flag `normalized` has no effect.
 pub(super) const NORMALIZED_NOTE: &str = "huggingface.normalized";
 
-/// What a file says, with all names resolved.
+/// The content of a file, with all names resolved to ids.
 pub(super) struct File<'a> {
     pub(super) entries: &'a Entries<'a>,
     pub(super) ids: IdsByName<'a>,
@@ -41,7 +41,7 @@ pub(super) struct File<'a> {
     /// From which symbols the model starts, if its tokens are names.
     pub(super) symbols: StartSymbols,
     pub(super) ignore_merges: bool,
-    /// What stands around the model, as written.
+    /// The rules around the model, as they are written.
     pub(super) rules: TextRules,
     /// The steps of the pre-tokenizer as patterns, where these do the same.
     pub(super) splits: Vec<PreTokenizerStep>,

@@ -18,8 +18,8 @@ use crate::search::MAX_WRITTEN_BYTES;
 const FORMS: [(&str, &str); 4] =
     [("$", r"\z"), ("^", r"\A"), ("(?m:$)", "$"), ("(?s:.)", "(?m:.)")];
 
-/// The classes of characters that Oniguruma names in brackets, as they are written inside a class here;
-/// the flag says which hold what is not written.
+/// The classes of characters that Oniguruma names in brackets, as they are written inside a class here.
+/// Those with the flag are written as the characters that they do not contain.
 const CLASSES: [(&str, &str, bool); 14] = [
     ("alnum", r"\p{Alphabetic}\p{Nd}", false),
     ("alpha", r"\p{Alphabetic}", false),

@@ -73,8 +73,8 @@ fn step_of_text(step: &PreTokenizerStep) -> Option<PreTokenizerStep> {
 
 /// Whether a token has two adjacent bytes between which `Digits` splits, where it splits bytes,
 /// although they are not both of ASCII: those that stand for numeric characters, as `²` or `¼`. If no
-/// token has, no merge crosses these splits, and they change no id. With `individual`, each such byte
-/// is a piece of its own.
+/// token has such bytes, no merge crosses these splits, and they change no id. With `individual`, each
+/// of these bytes is a piece of its own.
 pub(super) fn joins_numeric(token: &[u8], individual: bool) -> bool {
     let is_numeric = |byte: u8| matches!(byte, 0xB2 | 0xB3 | 0xB9 | 0xBC..=0xBE);
     token.windows(2).map(|pair| (is_numeric(pair[0]), is_numeric(pair[1]))).any(|pair| match pair {

@@ -1,7 +1,7 @@
 //! Writes a tokenizer as a `tokenizer.json` in the form that other programs know best, and names
 //! what the format cannot hold.
 //!
-//! A file gives the same ids. A tokenizer with the rule of ranks is written as one pair for each
+//! The file gives the same ids. A tokenizer with the rule of ranks is written as one pair for each
 //! token (see [`rule_of_ranks`](crate::formats::ranks)). A split by GPT-2's pattern is
 //! written as the `ByteLevel` that has it, and other patterns as their publishers spell them.
 
