@@ -57,7 +57,9 @@ def expression(rng: random.Random, depth: int) -> str:
 
 
 def alternatives(rng: random.Random, depth: int) -> str:
-    return "|".join(expression(rng, depth) for _ in range(rng.choice([1, 1, 2, 3])))
+    """A few expressions, which often begin with the same repetition."""
+    prefix = rng.choice(["", "", rng.choice(CLASSES) + quantifier(rng)])
+    return "|".join(prefix + expression(rng, depth) for _ in range(rng.choice([1, 1, 2, 3])))
 
 
 def pattern_of(rng: random.Random) -> tuple[str, ...]:

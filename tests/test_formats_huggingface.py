@@ -694,6 +694,13 @@ def test_a_folder_with_its_companions(tmp_path: Path) -> None:
         bytepair.load(tmp_path)
 
 
+def test_a_companion_with_a_number_that_no_float_holds_is_refused(tmp_path: Path) -> None:
+    TOK.export(tmp_path, "huggingface")
+    (tmp_path / "tokenizer_config.json").write_text('{"model_max_length": 1e400}')
+    with told(FormatError):
+        bytepair.load(tmp_path)
+
+
 def test_transformers_loads_what_is_written(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     tok = bytepair.Tokenizer(

@@ -58,6 +58,8 @@ def theirs(pattern: str, text: str) -> list[str]:
         ("a??|.", "ab", ["ab"]),
         ("(?=b)|a", "aab", ["a", "a", "b"]),
         ("b*|a", "aba", ["a", "b", "a"]),
+        # Both alternatives begin with the same repetition; the first one is preferred.
+        (r"\d{1,3}\d{3}|\d{1,3}[a-z]?", "12345", ["12345"]),
     ],
 )
 def test_no_match_begins_where_an_empty_one_is_preferred(

@@ -40,7 +40,7 @@ def read_file(path: Path, most: int = -1) -> bytes:
 def parse_json(data: bytes, place: str) -> Any:
     """Parse JSON strictly: UTF-8, no duplicate names in an object, limited nesting depth."""
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=no_number)
+        return _STRICT.decode(data.decode("utf-8"))
     except RecursionError:
         raise FormatError(place, "the JSON is nested too deeply") from None
     except UnicodeDecodeError as error:
@@ -60,6 +60,19 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def no_number(name: str) -> Any:
     """Refuse what Python reads as a number and JSON does not have, such as `NaN`."""
     raise ValueError(f"{name} is not a JSON number")
+
+
+def _finite(digits: str) -> float:
+    """A number; one that is too large for a float would be written as `Infinity`."""
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {digits[:40]} is too large")
+    return number
+
+
+_STRICT: Final = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=no_number, parse_float=_finite
+)
 
 
 def typed(value: Any, kind: type[_T], place: str) -> _T:

@@ -437,6 +437,19 @@ mod tests {
     }
 
     #[test]
+    fn the_first_alternative_that_matches_is_taken_after_a_common_repetition() {
+        let (words, digits) = (r"\p{L}+ab|\p{L}+.", r"\d{1,3}\d{3}|\d{1,3}[a-z]?");
+        assert_eq!(split(words, "xabyab z"), ["xabyab", " z"]);
+        assert_eq!(split(digits, "12345"), ["12345"]);
+        for (pattern, text) in [(words, "xabyab z"), (digits, "12345")] {
+            let splitter = Splitter::new(&Pattern::from_regex(pattern)).unwrap();
+            let mut out = Vec::new();
+            splitter.for_each(text, |pretoken| out.push(pretoken.to_owned())).unwrap();
+            assert_eq!(out, split(pattern, text));
+        }
+    }
+
+    #[test]
     fn endless_backtracking_is_an_error() {
         let splitter = Splitter::by_regex(&Pattern::from_regex(r"(a*)*\1b")).unwrap();
         let error = splitter.for_each(&"a".repeat(40), |_| ()).unwrap_err();
