@@ -215,32 +215,6 @@ impl Encoder {
         EncodeCall { encoder: self, scratch: self.pool.borrow(), use_repeats }
     }
 
-    /// Append the ids of the next window of pretokens of `text`, from `start`; returns its end.
-    #[inline]
-    fn encode_window(
-        &self,
-        text: &str,
-        start: usize,
-        scratch: &mut WindowScratch,
-        out: &mut Vec<u32>,
-    ) -> Result<usize> {
-        let WindowScratch { ends, sections, pretokens } = scratch;
-        self.splitter.fill(text, start, ends)?;
-        let (bytes, ends) = (text.as_bytes(), ends.as_slice());
-        let end = ends.last().copied().unwrap_or(start);
-        let mut next = start;
-        let encode = |ends: &[usize]| {
-            next = self.encode_pretokens(bytes, next, ends, pretokens, out)?;
-            Ok(())
-        };
-        if sections::may_divide(&bytes[start..end]) {
-            sections::divide(&self.pretokens, bytes, start, ends, sections, encode)?;
-        } else {
-            ends.chunks(WINDOW_PRETOKENS).try_for_each(encode)?;
-        }
-        Ok(end)
-    }
-
     /// Append the ids of the pretokens between `start` and each of the ends, at most
     /// [`WINDOW_PRETOKENS`] of them, which are not divided; returns the last end.
     fn encode_pretokens(
@@ -332,13 +306,10 @@ impl<'e> EncodeCall<'e> {
     /// The ids of the start of a text, at least `enough` of them unless the text has fewer. The
     /// text of special tokens is encoded as ordinary text.
     pub(crate) fn encode_beginning(&mut self, text: &str, enough: usize) -> Result<&[u32]> {
-        let (run, block, _) = self.split();
-        let mut start = 0;
-        block.clear();
-        while start < text.len() && block.len() < enough {
-            start = run.encoder.encode_window(text, start, run.window, block)?;
-        }
-        Ok(block)
+        let (mut run, ids, _) = self.split();
+        ids.clear();
+        run.encode_windows(text, enough, &mut IdSink { ids, pass: None })?;
+        Ok(ids)
     }
 
     /// The ids of bytes taken as one pretoken, whether or not the splitter would keep them
@@ -421,8 +392,9 @@ impl EncodeRun<'_> {
         sink: &mut IdSink<'_>,
     ) -> Result<()> {
         for ends in ends.chunks(WINDOW_PRETOKENS) {
-            let (encoder, scratch) = (self.encoder, &mut self.window.pretokens);
-            start = sink.make(|out| encoder.encode_pretokens(bytes, start, ends, scratch, out))?;
+            let (scratch, out) = (&mut self.window.pretokens, sink.buffer());
+            start = self.encoder.encode_pretokens(bytes, start, ends, scratch, out)?;
+            sink.pass_on()?;
         }
         Ok(())
     }
@@ -431,27 +403,44 @@ impl EncodeRun<'_> {
     fn encode_text(&mut self, text: &str, sink: &mut IdSink<'_>) -> Result<()> {
         // Messages are shorter than a chunk, and looking for chunks would make them a tenth slower.
         if !self.use_repeats || text.len() < repeats::MIN_LOOKUP_BYTES {
-            return self.encode_windows(text, sink);
+            return self.encode_windows(text, usize::MAX, sink);
         }
         let Encoder { repeats, splitter, .. } = self.encoder;
         repeats.divide(splitter, text, |chunk| match chunk {
             Chunk::Cached(chunk) => sink.take(&chunk.ids),
-            Chunk::New(text) => self.encode_windows(text, sink),
-            Chunk::Repeated(text) => sink.make(|out| {
-                let before = out.len();
-                self.encode_windows(text, &mut IdSink { ids: out, pass: None })?;
-                repeats.keep(text, &out[before..]);
-                Ok(())
-            }),
+            Chunk::New(text) => self.encode_windows(text, usize::MAX, sink),
+            Chunk::Repeated(text) => {
+                let ids = sink.buffer();
+                let before = ids.len();
+                self.encode_windows(text, usize::MAX, &mut IdSink { ids, pass: None })?;
+                repeats.keep(text, &ids[before..]);
+                sink.pass_on()
+            }
         })
     }
 
-    /// Pass the ids of ordinary text to a sink, window by window.
+    /// Pass the ids of ordinary text to a sink, a window of pretokens at a time, until it has `enough`.
     #[inline]
-    fn encode_windows(&mut self, text: &str, sink: &mut IdSink<'_>) -> Result<()> {
+    fn encode_windows(&mut self, text: &str, enough: usize, sink: &mut IdSink<'_>) -> Result<()> {
+        let (encoder, bytes) = (self.encoder, text.as_bytes());
+        let WindowScratch { ends, sections, pretokens } = &mut *self.window;
         let mut start = 0;
-        while start < text.len() {
-            start = sink.make(|out| self.encoder.encode_window(text, start, self.window, out))?;
+        while start < bytes.len() && sink.ids.len() < enough {
+            encoder.splitter.fill(text, start, ends)?;
+            let (ends, out) = (ends.as_slice(), sink.buffer());
+            let end = ends.last().copied().unwrap_or(start);
+            let mut next = start;
+            let encode = |ends: &[usize]| {
+                next = encoder.encode_pretokens(bytes, next, ends, pretokens, out)?;
+                Ok(())
+            };
+            if sections::may_divide(&bytes[start..end]) {
+                sections::divide(&encoder.pretokens, bytes, start, ends, sections, encode)?;
+            } else {
+                ends.chunks(WINDOW_PRETOKENS).try_for_each(encode)?;
+            }
+            sink.pass_on()?;
+            start = end;
         }
         Ok(())
     }

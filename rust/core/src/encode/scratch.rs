@@ -156,13 +156,17 @@ pub(crate) struct IdSink<'a> {
 }
 
 impl IdSink<'_> {
-    /// Take the ids that `make` appends to a vector, which may already contain ids.
-    pub(crate) fn make<R>(&mut self, make: impl FnOnce(&mut Vec<u32>) -> Result<R>) -> Result<R> {
-        let Some(pass) = &mut self.pass else { return make(self.ids) };
-        self.ids.clear();
-        let result = make(self.ids)?;
-        pass(self.ids)?;
-        Ok(result)
+    /// The vector to append ids to, which may already contain ids; [`pass_on`](Self::pass_on) takes them.
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u32> {
+        if self.pass.is_some() {
+            self.ids.clear();
+        }
+        self.ids
+    }
+
+    /// Take the ids that were appended to the buffer.
+    pub(crate) fn pass_on(&mut self) -> Result<()> {
+        self.pass.as_mut().map_or(Ok(()), |pass| pass(self.ids))
     }
 
     /// Take existing ids.
