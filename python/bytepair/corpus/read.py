@@ -310,8 +310,7 @@ def _divided(
 ) -> Iterator[Column | Skip]:
     """Split a column at its skipped documents; yield both in order."""
     for _, row, rows, reason, hint in skipped:
-        count = row - column.first
-        if count:
+        if count := row - column.first:
             yield column[:count]
         yield Skip(column.name, row, rows or None, reason, hint)
         column = replace(column[count:], first=row + rows)

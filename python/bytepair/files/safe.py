@@ -40,7 +40,10 @@ def read_file(path: Path, most: int = -1) -> bytes:
 def parse_json(data: bytes, place: str) -> Any:
     """Parse JSON strictly: UTF-8, no duplicate names in an object, limited nesting depth."""
     try:
-        return _STRICT.decode(data.decode("utf-8"))
+        text = data.decode("utf-8")
+        return json.loads(
+            text, object_pairs_hook=_unique, parse_constant=finite, parse_float=finite
+        )
     except RecursionError:
         raise FormatError(place, "the JSON is nested too deeply") from None
     except UnicodeDecodeError as error:
@@ -57,22 +60,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def no_number(name: str) -> Any:
-    """Refuse what Python reads as a number and JSON does not have, such as `NaN`."""
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _finite(digits: str) -> float:
-    """A number; one that is too large for a float would be written as `Infinity`."""
-    number = float(digits)
+def finite(text: str) -> float:
+    """A number; refuse `NaN`, `Infinity`, and what would be written so, such as `1e400`."""
+    number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"the number {digits[:40]} is too large")
+        raise ValueError(f"{text[:40]} is not a finite number")
     return number
-
-
-_STRICT: Final = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_constant=no_number, parse_float=_finite
-)
 
 
 def typed(value: Any, kind: type[_T], place: str) -> _T:
@@ -188,8 +181,7 @@ def read_json(text: str) -> Any:
         value = _DECODER.decode(text)
     except RecursionError:
         raise ValueError(f"it is nested more than {MOST_DEPTH} levels deep") from None
-    reason = no_json(value)
-    if reason:
+    if reason := no_json(value):
         raise ValueError(reason)
     return value
 

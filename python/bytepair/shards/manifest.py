@@ -32,7 +32,7 @@ from bytepair.corpus.files import INPUTS
 from bytepair.errors import InUseError, ShardError
 from bytepair.files import outputs
 from bytepair.files.outputs import check_output_folder, write_whole
-from bytepair.files.safe import are_counts, check_regular, is_plain, no_number
+from bytepair.files.safe import are_counts, check_regular, finite, is_plain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,7 +79,7 @@ def read_json(path: Path, folder: Path, parse: Callable[[Any], T]) -> T:
     """Read what `write_json` wrote; `parse` checks its content and raises a `ValueError`."""
     check_regular(path)
     try:
-        return parse(_content(json.loads(path.read_bytes(), parse_constant=no_number)))
+        return parse(_content(json.loads(path.read_bytes(), parse_constant=finite)))
     except (ValueError, RecursionError) as error:
         raise damaged(path, error, folder) from error
 
