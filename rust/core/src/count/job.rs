@@ -76,8 +76,6 @@ pub(super) struct CountJob<'a> {
     pub(super) turns: Option<Turns>,
     /// Whether no further part is started.
     is_closed: AtomicBool,
-    /// Whether threads leave their parts in the middle.
-    is_stopped: AtomicBool,
     /// What was counted, and the end of the last documents that were.
     counted: Mutex<(&'a mut CountTotals, &'a mut Reached)>,
 }
@@ -100,7 +98,6 @@ impl<'a> CountJob<'a> {
             splits_first: is_careful && splitter.may_fail(),
             turns: in_turns.then_some(Turns { open: Mutex::new(0..u64::MAX), changed }),
             is_closed: options.max_chars.is_some_and(|most| reached.chars > most).into(),
-            is_stopped: false.into(),
             counted: Mutex::new((counted, reached)),
         }
     }
@@ -129,7 +126,7 @@ impl<'a> CountJob<'a> {
             self.count_part(table, number, |of_part| count(part, of_part))
         };
         let mut reported = Instant::now();
-        let mut receive = |part: Option<Result<Option<R>>>| -> Result<()> {
+        let sink = |part: Option<Result<Option<R>>>| {
             let is_due = part.is_none() || reported.elapsed() >= POLL_INTERVAL;
             part.transpose()?.flatten().map_or(Ok(()), &mut take)?;
             if is_due {
@@ -138,22 +135,8 @@ impl<'a> CountJob<'a> {
             }
             Ok(())
         };
-        let mut first = Ok(());
-        let sink = |part| {
-            if first.is_ok() {
-                first = receive(part).inspect_err(|_| self.stop());
-            }
-            // Where splitting may fail, a text may take minutes, so threads leave it in the middle.
-            if self.splitter.may_fail() { first.clone() } else { Ok(()) }
-        };
         parallel::ordered(parts, threads, 0, |_| 0, table, work, sink)?;
-        first.and_then(|()| on_progress(self.progress()))
-    }
-
-    /// Start no further part, and let threads leave theirs in the middle.
-    fn stop(&self) {
-        self.is_closed.store(true, Ordering::Relaxed);
-        self.is_stopped.store(true, Ordering::Relaxed);
+        on_progress(self.progress())
     }
 
     /// Count a part. Returns `None` if the part was left in the middle because the rest is not needed.
@@ -223,9 +206,7 @@ impl PartCount<'_, '_> {
         is_last: bool,
     ) -> Result<()> {
         let job = self.job;
-        let is_stopped =
-            || job.is_stopped.load(Ordering::Relaxed) || interrupt::poll_now().is_err();
-        if !is_last && is_stopped() {
+        if !is_last && interrupt::poll_now().is_err() {
             // With turns, what remains of the part can be counted later.
             self.is_over = job.turns.is_some();
             return Err(Error::Interrupted);
